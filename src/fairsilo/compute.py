@@ -1,0 +1,15 @@
+"""JAX, set up once: 64-bit floats are available, and nothing else is changed.
+
+Every part that computes imports `jax` and `jnp` from here, so that nobody can
+trace a program before the switch is set. Arrays keep the type they come with:
+the paper's AGP sweeps run in float32, everything else in float64.
+"""
+
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_enable_x64", True)
+
+Array = jax.Array
+
+__all__ = ["Array", "jax", "jnp"]

@@ -1,0 +1,97 @@
+"""How a column is read: as numbers, or as texts with a code per row.
+
+A category is compared as text, in one spelling (`1`, `1.0` and "1" are all "1"), so that a table
+from Parquet and the same table from CSV meet the same vocabulary.
+"""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairsilo.errors import FairSiloError
+
+
+def column(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
+    """Return the column, or say which names come close."""
+    if name in frame.columns:
+        return frame[name]
+    names = [str(other) for other in frame.columns]
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    # Upper and lower case and stray blanks are the usual slips, and difflib sees them as distance.
+    close += [n for n in names if n.strip().lower() == name.strip().lower() and n not in close]
+    if close:
+        guess = " or ".join(map(repr, close))
+        raise FairSiloError(f"there is no column {name!r} in the table; did you mean {guess}?")
+    shown = ", ".join(names[:12]) + (", and others" if len(names) > 12 else "")
+    raise FairSiloError(f"there is no column {name!r} in the table; it has {shown}")
+
+
+def is_number(series: "pd.Series[Any]") -> bool:
+    """Say whether the column is numeric; true/false is a category, not a number."""
+    dtype = series.dtype
+    return (
+        pd.api.types.is_numeric_dtype(dtype)
+        and not pd.api.types.is_bool_dtype(dtype)
+        and not pd.api.types.is_complex_dtype(dtype)
+    )
+
+
+def numbers(series: "pd.Series[Any]", name: str) -> NDArray[np.float64]:
+    """Return the column as float64 with NaN where missing; text and infinities are errors."""
+    # Through object where the type is not numeric: pandas would turn dates into numbers unasked.
+    plain = series if pd.api.types.is_numeric_dtype(series.dtype) else series.astype(object)
+    converted = pd.to_numeric(plain, errors="coerce")
+    bad = int((converted.isna() & series.notna()).sum())
+    if bad:
+        raise FairSiloError(
+            f"column {name!r} must hold numbers but has text in {bad} rows; correct these cells"
+        )
+    values = converted.to_numpy(dtype=np.float64, na_value=np.nan)
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise FairSiloError(
+            f"column {name!r} is infinite in {infinite} rows; correct these cells or empty them"
+        )
+    return values
+
+
+def codes_and_texts(series: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]]:
+    """Return a code per row (-1 where missing) and the text that each code stands for.
+
+    Numbers are coded in ascending order, everything else in order of appearance.
+    """
+    if is_number(series):
+        codes, uniques = pd.factorize(series, sort=True)
+    else:
+        try:
+            codes, uniques = pd.factorize(series.astype(object))
+        except TypeError:
+            raise FairSiloError(
+                f"column {series.name!r} holds lists or tables; remove it or give one value a cell"
+            ) from None
+    return codes.astype(np.int64), [_text(value) for value in uniques]
+
+
+def vocabulary(series: "pd.Series[Any]") -> tuple[str, ...]:
+    """Return the distinct values as text: numbers in ascending order, texts sorted."""
+    _, texts = codes_and_texts(series)
+    return tuple(texts) if is_number(series) else tuple(sorted(set(texts)))
+
+
+def positions(series: "pd.Series[Any]", values: Sequence[str]) -> NDArray[np.int64]:
+    """Return where each row's value stands in `values`: -1 where missing, -2 where not in there."""
+    codes, texts = codes_and_texts(series)
+    index = {value: position for position, value in enumerate(values)}
+    # One entry more than there are texts: code -1 (missing) picks the last one.
+    lookup = np.array([index.get(text, -2) for text in texts] + [-1], dtype=np.int64)
+    return lookup[codes]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

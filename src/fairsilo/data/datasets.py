@@ -1,0 +1,66 @@
+"""The three data sets of the paper, by name."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from fairsilo.data import adult, compas, drug
+from fairsilo.data.columns import is_number, vocabulary
+from fairsilo.data.schema import Category, Number, Schema
+from fairsilo.data.source import DataSet, raw_bytes
+from fairsilo.errors import FairSiloError
+
+__all__ = ["DATASETS", "DataSet", "find", "load", "schema_of"]
+
+DATASETS: dict[str, DataSet] = {d.name: d for d in (adult.ADULT, compas.COMPAS, drug.DRUG)}
+"""Every data set that has a name at the command line."""
+
+
+def find(name: str) -> DataSet:
+    """Return the data set of that name, or say which names there are."""
+    if name not in DATASETS:
+        raise FairSiloError(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}")
+    return DATASETS[name]
+
+
+def load(name: str, *, data_dir: Path | None = None, variant: str = "default") -> pd.DataFrame:
+    """Return the clean table: features, label and group, with the documented filter applied."""
+    dataset = find(name)
+    if variant not in dataset.variants:
+        known = ", ".join(dataset.variants)
+        raise FairSiloError(f"{name} has no variant {variant!r}; choose one of {known}")
+    raw = {file.name: raw_bytes(dataset, file, data_dir) for file in dataset.files}
+    frame = dataset.read(raw, variant).reset_index(drop=True)
+    if len(frame) != dataset.rows:
+        raise FairSiloError(f"{name} has {len(frame)} rows instead of {dataset.rows}; report this")
+    return frame
+
+
+def schema_of(name: str, frame: pd.DataFrame, *, drop_group: bool = False) -> Schema:
+    """Return the schema of a table that `load` gave, whatever its variant, or of rows of it.
+
+    Vocabularies are the declared ones, so that a silo with few rows agrees with all others. Only
+    the seven scores of DRUG's `onehot` variant take theirs from the table.
+    """
+    dataset = find(name)
+    left_out = {dataset.label}
+    if dataset.group not in dataset.group_features:
+        left_out.add(dataset.group)
+    if drop_group:
+        left_out.update(dataset.group_features)
+    features: list[Number | Category] = []
+    for column in frame.columns:
+        if column in left_out:
+            continue
+        if is_number(frame[column]):
+            features.append(Number(name=column))
+        else:
+            values = dataset.vocabularies.get(column) or vocabulary(frame[column])
+            features.append(Category(name=column, values=values))
+    return Schema(
+        features=tuple(features),
+        label=dataset.label,
+        classes=dataset.classes,
+        group=dataset.group,
+        groups=dataset.groups,
+    )

@@ -1,0 +1,180 @@
+"""From a table to a matrix: numbers standardised, categories one-hot.
+
+The encoder is fitted from sums over rows alone (count, sum, sum of squares), so that silos fit it
+together without showing a row, and a simulation and a network get the same numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairsilo.data.columns import column, numbers, positions
+from fairsilo.data.schema import Category, Number, Schema
+from fairsilo.errors import FairSiloError
+
+LOST = 1e-12
+"""Below this share of the mean square, a variance from sums is rounding error and not spread."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderSums:
+    """What one silo contributes to the encoder; sums of silos are the sums of their union."""
+
+    names: tuple[str, ...]
+    rows: int
+    count: NDArray[np.float64]
+    total: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, schema: Schema) -> Self:
+        """Sum the numeric columns of one table; missing cells count in `rows` alone."""
+        names = schema.numbers
+        count, total, squares = np.zeros((3, len(names)))
+        for k, name in enumerate(names):
+            values = numbers(column(frame, name), name)
+            present = values[~np.isnan(values)]
+            with np.errstate(over="ignore"):
+                count[k], total[k] = len(present), present.sum()
+                squares[k] = np.square(present).sum()
+            if not np.isfinite(squares[k]):
+                raise FairSiloError(f"column {name!r} has values too large to square; rescale it")
+        return cls(names, len(frame), count, total, squares)
+
+    def __add__(self, other: Self) -> Self:
+        if self.names != other.names:
+            raise ValueError("sums of different schemas do not add up")
+        return type(self)(
+            self.names,
+            self.rows + other.rows,
+            self.count + other.count,
+            self.total + other.total,
+            self.squares + other.squares,
+        )
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How one numeric column is standardised, and whether missing cells have an indicator."""
+
+    mean: float
+    scale: float
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A fitted encoder: the schema and the scaling of each numeric column, in order."""
+
+    schema: Schema
+    scalings: tuple[Scaling, ...]
+
+    @classmethod
+    def fit(cls, schema: Schema, sums: EncoderSums) -> Self:
+        """Take mean and population standard deviation from the sums of all silos."""
+        if sums.names != schema.numbers:
+            raise ValueError("these sums belong to another schema")
+        return cls(schema, tuple(_scaling(sums, k) for k in range(len(sums.names))))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The name of each column of the matrix, such as `age` or `sex=Female`."""
+        scalings = iter(self.scalings)
+        names: list[str] = []
+        for feature in self.schema.features:
+            name = feature.name
+            if isinstance(feature, Number):
+                names += [name] + [f"{name} (missing)"] * next(scalings).missing
+            else:
+                names += [f"{name}={value}" for value in feature.values]
+                names += [f"{name}=(missing)"] * feature.missing + [
+                    f"{name}=(other)"
+                ] * feature.other
+        return tuple(names)
+
+    def transform(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Encode a table: one row per row, one column per feature name."""
+        x = np.zeros((len(frame), len(self.feature_names)))
+        rows = np.arange(len(frame))
+        scalings = iter(self.scalings)
+        at = 0
+        for feature in self.schema.features:
+            series = column(frame, feature.name)
+            if isinstance(feature, Number):
+                scaling = next(scalings)
+                z = (numbers(series, feature.name) - scaling.mean) / scaling.scale
+                missing = np.isnan(z)
+                # The federated mean stands in for a missing number, and the mean encodes as 0.
+                x[:, at] = np.where(missing, 0.0, z)
+                if scaling.missing:
+                    x[:, at + 1] = missing
+                at += 1 + scaling.missing
+            else:
+                hot = _hot(series, feature)
+                seen = hot >= 0
+                x[rows[seen], at + hot[seen]] = 1.0
+                at += len(feature.values) + feature.missing + feature.other
+        return x
+
+    def unseen(self, frame: pd.DataFrame) -> dict[str, int]:
+        """Count, per category column that has any, the cells that the vocabulary does not cover.
+
+        An empty cell counts where the category has no column for missing values.
+        """
+        counts: dict[str, int] = {}
+        for feature in self.schema.features:
+            if isinstance(feature, Category):
+                place = positions(column(frame, feature.name), feature.values)
+                count = int(np.sum(place == -2) + (not feature.missing) * np.sum(place == -1))
+                if count:
+                    counts[feature.name] = count
+        return counts
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for a JSON file; floats survive it to the last bit."""
+        return {
+            "schema": self.schema.model_dump(mode="json"),
+            "scalings": [asdict(scaling) for scaling in self.scalings],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild the encoder that `to_json` described."""
+        try:
+            schema = Schema.model_validate(data["schema"])
+            scalings = tuple(
+                Scaling(float(s["mean"]), float(s["scale"]), bool(s["missing"]))
+                for s in data["scalings"]
+            )
+        except (KeyError, TypeError, ValueError):
+            raise FairSiloError("the saved encoder is damaged; train the model again") from None
+        usable = all(np.isfinite([s.mean, s.scale]).all() and s.scale > 0 for s in scalings)
+        if len(scalings) != len(schema.numbers) or not usable:
+            raise FairSiloError("the saved encoder is damaged; train the model again")
+        return cls(schema, scalings)
+
+
+def _scaling(sums: EncoderSums, k: int) -> Scaling:
+    missing = bool(sums.count[k] < sums.rows)
+    if sums.count[k] == 0:
+        return Scaling(0.0, 1.0, missing)
+    mean = sums.total[k] / sums.count[k]
+    mean_square = sums.squares[k] / sums.count[k]
+    if not np.isfinite(mean_square):
+        raise FairSiloError(f"column {sums.names[k]!r} has values too large to square; rescale it")
+    variance = mean_square - mean * mean
+    scale = np.sqrt(variance) if variance > LOST * mean_square else 1.0
+    return Scaling(float(mean), float(scale), missing)
+
+
+def _hot(series: "pd.Series[Any]", feature: Category) -> NDArray[np.int64]:
+    """Return the one-hot column of each row within the feature, -1 for all zeros."""
+    size = len(feature.values)
+    other = size + feature.missing if feature.other else -1
+    missing = size if feature.missing else other
+    place = positions(series, feature.values)
+    return np.where(place >= 0, place, np.where(place == -1, missing, other))

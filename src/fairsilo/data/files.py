@@ -1,0 +1,33 @@
+"""Files that are either the old one or the new one, never half of it."""
+
+import os
+import secrets
+from pathlib import Path
+
+from fairsilo.errors import FairSiloError
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write `content` through a temporary file in the same folder, which is made if need be.
+
+    A crash leaves the old file (or none), because the name changes hands only after an fsync.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, content)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FairSiloError(f"cannot write {path} ({reason}); choose another folder") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Not tempfile.mkstemp: that makes files only their owner can read, whatever the umask says.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

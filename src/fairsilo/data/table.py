@@ -1,0 +1,150 @@
+"""Read a user's table: CSV, Parquet, or a folder with one such file per client."""
+
+import csv
+import gzip
+import io
+import warnings
+import zlib
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairsilo.data.columns import is_number
+from fairsilo.errors import FairSiloError
+
+CLIENT_COLUMN = "client"
+"""The column that a folder of files gets: which file, and so which client, a row is from."""
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Read a .csv, .csv.gz or .parquet file, or all such files of a folder, one per client.
+
+    From a folder the table has the column `client` with the file names less their suffix.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.exists():
+        raise FairSiloError(f"there is no file {path}; check the path")
+    return _read_file(path)
+
+
+def _suffix(path: Path) -> str | None:
+    return next((s for s in SUFFIXES if path.name.lower().endswith(s)), None)
+
+
+def _read_folder(folder: Path) -> pd.DataFrame:
+    paths = sorted(p for p in folder.iterdir() if _suffix(p) and not p.name.startswith("."))
+    if not paths:
+        raise FairSiloError(
+            f"folder {folder} has no .csv or .parquet file; put one per client there"
+        )
+    tables: dict[str, pd.DataFrame] = {}
+    for path in paths:
+        client = path.name[: -len(_suffix(path) or "")]
+        if client in tables:
+            raise FairSiloError(f"two files in {folder} are named {client!r}; keep one per client")
+        tables[client] = _read_file(path)
+    (first_name, first), *others = tables.items()
+    if CLIENT_COLUMN in first.columns:
+        raise FairSiloError(
+            f"the files in {folder} have a column {CLIENT_COLUMN!r} already, which is the name for "
+            "the file a row is from; rename it"
+        )
+    for name, table in others:
+        _check_alike(first_name, first, name, table)
+    combined = pd.concat([t[first.columns] for t in tables.values()], ignore_index=True)
+    combined[CLIENT_COLUMN] = [name for name, table in tables.items() for _ in range(len(table))]
+    return combined
+
+
+def _check_alike(first_name: str, first: pd.DataFrame, name: str, table: pd.DataFrame) -> None:
+    different = sorted(set(first.columns) ^ set(table.columns))
+    if different:
+        raise FairSiloError(
+            f"column {different[0]!r} is in only one of the files of clients {first_name!r} and "
+            f"{name!r}; give all files the same columns"
+        )
+    for column in first.columns:
+        ours, theirs = first[column], table[column]
+        # A column without a value has no type to disagree about.
+        if ours.isna().all() or theirs.isna().all():
+            continue
+        if is_number(ours) != is_number(theirs):
+            raise FairSiloError(
+                f"column {column!r} is numeric in only one of the files of clients {first_name!r} "
+                f"and {name!r}; correct the text among its numbers"
+            )
+
+
+def _read_file(path: Path) -> pd.DataFrame:
+    suffix = _suffix(path)
+    if suffix is None:
+        raise FairSiloError(f"{path} is neither .csv, .csv.gz nor .parquet; convert it to one")
+    try:
+        content = path.read_bytes()
+        if suffix == ".csv.gz":
+            content = gzip.decompress(content)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise FairSiloError(f"{path} is not a whole gzip file; write it again") from None
+    except OSError as error:
+        raise FairSiloError(f"cannot read {path} ({error.strerror}); check the path") from error
+    if not content or content.isspace():
+        raise FairSiloError(f"{path} is empty; write a table to it")
+    frame = _parquet(path, content) if suffix == ".parquet" else _csv(path, content)
+    if not len(frame):
+        raise FairSiloError(f"{path} has column names but no rows; add rows")
+    return frame
+
+
+def _csv(path: Path, content: bytes) -> pd.DataFrame:
+    if b"\0" in content:
+        raise FairSiloError(f"{path} is binary and not a table; give a CSV file in UTF-8")
+    try:
+        stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+        _check_names(path, next(row for row in csv.reader(stream) if row))
+        with warnings.catch_warnings():
+            # pandas only warns when it cuts off the surplus fields of a row.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                io.BytesIO(content), encoding="utf-8-sig", index_col=False, low_memory=False
+            )
+    except UnicodeDecodeError:
+        raise FairSiloError(f"{path} is not text in UTF-8; save it as CSV in UTF-8") from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error, StopIteration):
+        raise FairSiloError(
+            f"{path} is not a table: a row has more fields than the header, or a quote is not "
+            "closed; correct that row"
+        ) from None
+
+
+def _parquet(path: Path, content: bytes) -> pd.DataFrame:
+    try:
+        # ParquetFile, because read_table would take the folder's name for a partition.
+        table = pq.ParquetFile(pa.BufferReader(content)).read()
+    except (pa.ArrowException, OSError):
+        raise FairSiloError(f"{path} is not a Parquet file; write it again") from None
+    _check_names(path, table.column_names)
+    frame: pd.DataFrame = table.to_pandas()
+    # A named index was a column to its author; row numbers were not.
+    frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
+    for name in frame.columns:
+        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name]) == "decimal":
+            frame[name] = pd.to_numeric(frame[name])
+    return frame
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise FairSiloError(f"column {position} of {path} has no name; name it or remove it")
+        if names.index(name) != position - 1:
+            raise FairSiloError(f"{path} has two columns named {name!r}; rename one")
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise FairSiloError(
+            f"the fields of {path} are not separated by commas; save it with commas"
+        )

@@ -1,0 +1,85 @@
+"""`clientwise`: a loop over silos, each of which answers for its own rows.
+
+Slower than `pooled` and the same numbers. What a silo is about to send passes through
+`release`, where a privacy step (clipping, noise, refusal) can act on it, before it is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.compute import jax, jnp
+from fairsilo.engine.base import Outcome, Watch
+from fairsilo.engine.loop import drive
+from fairsilo.engine.sums import Rows, row_sums
+from fairsilo.model.base import Model
+from fairsilo.solver.base import Order, Query, Solver, Sums
+
+Release = Callable[[int, Sums], Sums]
+"""What silo number i does to its message before it leaves."""
+
+
+def send_as_is(silo: int, message: Sums) -> Sums:
+    """The plain mode: nothing is done to the message."""
+    return message
+
+
+_answer = jax.jit(row_sums, static_argnames=("model", "order"))
+
+
+class Clientwise:
+    """Answers queries silo by silo; `offsets` says where each silo's rows begin and end."""
+
+    def __init__(
+        self,
+        model: Model,
+        rows: Rows,
+        offsets: Sequence[int] | npt.NDArray[np.int64],
+        release: Release = send_as_is,
+    ) -> None:
+        self.model = model
+        self.release = release
+        self.silos = [
+            _padded(rows, start, stop)
+            for start, stop in zip(offsets[:-1], offsets[1:], strict=True)
+        ]
+
+    def answer(self, query: Query, order: Order) -> Sums:
+        """The sum of what the silos release."""
+        total: Sums | None = None
+        for i, rows in enumerate(self.silos):
+            message = self.release(i, _answer(self.model, order, rows, query))
+            total = message if total is None else total + message
+        assert total is not None
+        return total
+
+    def solve(
+        self,
+        solver: Solver,
+        theta0: npt.ArrayLike,
+        epsilon: npt.ArrayLike,
+        rounds: int,
+        watch: Watch | None = None,
+    ) -> Outcome:
+        """One run: theta0 (p,), epsilon (K,)."""
+        return drive(solver, self.answer, theta0, epsilon, rounds, watch)
+
+
+def _padded(rows: Rows, start: int, stop: int) -> Rows:
+    """A silo's rows, filled up with rows of weight zero to a power of two.
+
+    Silos of any size then share a few compiled programs instead of one each.
+    """
+    size = int(stop - start)
+    extra = (1 << max(size - 1, 0).bit_length()) - size
+    cast = partial(jnp.asarray, dtype=jnp.float64)
+    return Rows(
+        cast(np.pad(np.asarray(rows.x[start:stop]), ((0, extra), (0, 0)))),
+        jnp.asarray(np.pad(np.asarray(rows.y[start:stop]), (0, extra)), jnp.int32),
+        cast(np.pad(np.asarray(rows.w[start:stop]), (0, extra))),
+        cast(np.pad(np.asarray(rows.v[:, start:stop]), ((0, 0), (0, extra)))),
+    )

@@ -1,0 +1,41 @@
+"""The plain loop of a solver against anything that answers queries: silos here or far away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.compute import jax, jnp
+from fairsilo.engine.base import Outcome, Watch
+from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums
+
+Answer = Callable[[Query, Order], Sums]
+
+
+@partial(jax.jit, static_argnames="solver")
+def _step(solver: Solver, state: Any, sums: Sums) -> Any:
+    return solver.step(state, sums)
+
+
+def drive(
+    solver: Solver,
+    answer: Answer,
+    theta0: npt.ArrayLike,
+    epsilon: npt.ArrayLike,
+    rounds: int,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Ask, step, ask again, until the solver is done or `rounds` queries were made."""
+    state = solver.init(jnp.asarray(theta0, jnp.float64), jnp.asarray(epsilon, jnp.float64))
+    log: list[Record] = []
+    while len(log) < rounds and int(state.status) == Status.RUNNING:
+        state = _step(solver, state, answer(solver.query(state), solver.order))
+        log.append(state.record)
+        if watch:
+            watch(len(log), state.record)
+    history = jax.tree.map(lambda *leaves: np.stack(leaves), *log)
+    return Outcome(np.asarray(state.theta), Status(int(state.status)), len(log), history)

@@ -1,0 +1,73 @@
+"""Weighted rows, summed: the one computation of a federated round (design, section 1).
+
+    L = sum_j w_j l_j        D_k = sum_j v_kj l_j        c_j = w_j + sum_k mu_k v_kj
+
+The gradient of the Lagrangian is one backward pass with the row weights c. Its
+Gauss-Newton matrix, sum_j c_j G_j' C_j G_j with G_j the gradient of row j's scores and C_j
+the curvature of the loss in them, is the exact Hessian for logistic regression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.model.base import Model
+from fairsilo.model.loss import cross_entropy, curvature
+from fairsilo.solver.base import Order, Query, Sums
+
+BLOCK = 4096
+"""Rows whose score gradients are held in memory at once."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Rows:
+    """Rows and what they weigh: x (n, features), y (n,), w (n,), v (K, n)."""
+
+    x: Array
+    y: Array
+    w: Array
+    v: Array
+
+
+def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
+    """Answer a query over the given rows."""
+
+    def losses(theta: Array) -> Array:
+        return cross_entropy(model.scores(theta, rows.x), rows.y)
+
+    row_loss, pull_back = jax.vjp(losses, query.theta)
+    loss, d = rows.w @ row_loss, rows.v @ row_loss
+    mixed = rows.w + query.mu @ rows.v
+    if order is Order.LAGRANGIAN:
+        return Sums(loss, d, pull_back(mixed)[0])
+    grads = jax.vmap(lambda weights: pull_back(weights)[0])(
+        jnp.concatenate([rows.w[None], rows.v])
+    )
+    hess = gauss_newton(model, rows.x, mixed, query.theta) if order is Order.SECOND else None
+    return Sums(loss, d, grads[0], grads[1:], hess)
+
+
+def gauss_newton(model: Model, x: Array, weights: Array, theta: Array) -> Array:
+    """sum_j weights_j G_j' C_j G_j over blocks of rows, (p, p)."""
+
+    def one_row(row: Array) -> Array:
+        return jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
+
+    def block(rows: Array, c: Array) -> Array:
+        g = jax.vmap(one_row)(rows)
+        bent = jnp.einsum("n,nab,nbp->nap", c, curvature(model.scores(theta, rows)), g)
+        return bent.reshape(-1, theta.size).T @ g.reshape(-1, theta.size)
+
+    whole = x.shape[0] // BLOCK
+    total: Array = block(x[whole * BLOCK :], weights[whole * BLOCK :])
+    if whole:
+
+        def add(i: int, so_far: Array) -> Array:
+            cut = partial(jax.lax.dynamic_slice_in_dim, start_index=i * BLOCK, slice_size=BLOCK)
+            return so_far + block(cut(x), cut(weights))
+
+        total = jax.lax.fori_loop(0, whole, add, total)
+    return total

@@ -1,0 +1,5 @@
+"""The one exception a user sees: what is wrong, where, and what to do about it."""
+
+
+class FairSiloError(Exception):
+    """A mistake in the input. The message is one sentence that says what to do."""

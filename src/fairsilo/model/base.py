@@ -1,0 +1,59 @@
+"""A model is a pair of functions, init and apply; the solvers see one flat vector theta."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fairsilo.compute import Array, jax
+
+Params = Any
+"""Any JAX pytree of arrays."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """An init/apply pair of JAX functions for `features` inputs and `classes` classes.
+
+    `apply(params, x)` maps rows (n, features) to scores (n, outputs): one score
+    (the log-odds of class 1) for two classes, one score per class for more.
+    """
+
+    name: str
+    features: int
+    classes: int
+    init: Callable[[Array], Params]
+    apply: Callable[[Params, Array], Array]
+
+    @property
+    def outputs(self) -> int:
+        """How many scores a row gets: one for two classes, else one per class."""
+        return 1 if self.classes == 2 else self.classes
+
+    @cached_property
+    def _flat(self) -> tuple[int, Callable[[Array], Params]]:
+        shapes = jax.eval_shape(self.init, jax.random.key(0))
+        example = jax.tree.map(lambda leaf: np.zeros(leaf.shape), shapes)
+        theta, unravel = ravel_pytree(example)
+        return theta.size, unravel
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return self._flat[0]
+
+    def unravel(self, theta: Array) -> Params:
+        """The parameters that the flat vector theta stands for."""
+        return jax.tree.map(lambda leaf: leaf.astype(theta.dtype), self._flat[1](theta))
+
+    def start(self, seed: int) -> np.ndarray:
+        """Seeded starting parameters as a flat float64 vector."""
+        theta, _ = ravel_pytree(self.init(jax.random.key(seed)))
+        return np.asarray(theta, dtype=np.float64)
+
+    def scores(self, theta: Array, x: Array) -> Array:
+        """Scores (n, outputs) of the rows x under the flat vector theta."""
+        return self.apply(self.unravel(theta), x)

@@ -1,0 +1,28 @@
+"""Fully connected network with ReLU units; hidden layers of 8 and 4 as in the paper."""
+
+from functools import lru_cache
+
+from fairsilo.compute import Array, jax
+from fairsilo.model.base import Model, Params
+from fairsilo.model.linear import apply_dense, init_dense
+
+
+@lru_cache(maxsize=64)
+def mlp(features: int, classes: int = 2, hidden: tuple[int, ...] = (8, 4)) -> Model:
+    """A ReLU network with the given hidden layer sizes."""
+    outputs = 1 if classes == 2 else classes
+    sizes = (features, *hidden, outputs)
+
+    def init(key: Array) -> Params:
+        keys = jax.random.split(key, len(sizes) - 1)
+        return [
+            init_dense(k, inputs, outs)
+            for k, inputs, outs in zip(keys, sizes[:-1], sizes[1:], strict=True)
+        ]
+
+    def apply(layers: Params, x: Array) -> Array:
+        for layer in layers[:-1]:
+            x = jax.nn.relu(apply_dense(layer, x))
+        return apply_dense(layers[-1], x)
+
+    return Model("mlp", features, classes, init, apply)

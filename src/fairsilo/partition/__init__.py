@@ -1,0 +1,6 @@
+"""Who holds which row: IID, label-skewed, Dirichlet, or as a column of the table says."""
+
+from fairsilo.partition.column import by_column, split_column
+from fairsilo.partition.draw import KINDS, TEST, UNUSED, Kind, draw
+
+__all__ = ["KINDS", "TEST", "UNUSED", "Kind", "by_column", "draw", "split_column"]

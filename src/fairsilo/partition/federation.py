@@ -1,0 +1,66 @@
+"""The training rows in the order of their silos: silo i holds rows offsets[i] to offsets[i+1]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.errors import FairSiloError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Rows of several silos, laid end to end."""
+
+    x: Floats
+    y: Ints
+    s: Ints
+    offsets: Ints
+    groups: int
+    """How many groups there are; s is an index into them."""
+    classes: int
+    """How many classes there are; y is an index into them."""
+
+    @classmethod
+    def of(
+        cls, x: Floats, y: Ints, s: Ints, client: Ints, *, groups: int, classes: int
+    ) -> Federation:
+        """Sort rows by client (stable); rows of client -1 (test rows) are left out."""
+        order = np.argsort(client, kind="stable")
+        order = order[np.searchsorted(client[order], 0) :]
+        if not order.size:
+            raise FairSiloError(
+                "there are no training rows: lower --test-fraction or give more rows"
+            )
+        present, sizes = np.unique(client[order], return_counts=True)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(x[order], y[order], s[order], offsets, groups, classes)
+
+    @property
+    def clients(self) -> int:
+        """The number of silos."""
+        return len(self.offsets) - 1
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all silos."""
+        return len(self.y)
+
+    def silos(self) -> Iterator[slice]:
+        """The slice of rows that each silo holds."""
+        for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield slice(int(start), int(stop))
+
+    def only(self, silo: int) -> Federation:
+        """A federation of one: the silo trains alone."""
+        part = slice(int(self.offsets[silo]), int(self.offsets[silo + 1]))
+        offsets = np.array([0, part.stop - part.start], dtype=np.int64)
+        return Federation(
+            self.x[part], self.y[part], self.s[part], offsets, self.groups, self.classes
+        )

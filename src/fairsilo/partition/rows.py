@@ -1,0 +1,45 @@
+"""What the kinds of partition share: shuffling, rounding and stratified draws."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+
+
+def shuffled(rows: Indices, rng: np.random.Generator) -> Indices:
+    """Return the rows in random order.
+
+    Sorting raw 64-bit draws gives the same order with every version of NumPy, which promises that
+    of the bit generator but not of `Generator.permutation`.
+    """
+    keys = rng.bit_generator.random_raw(len(rows))
+    return rows[np.argsort(keys, kind="stable")]
+
+
+def apportion(targets: NDArray[np.float64], total: int) -> Indices:
+    """Round targets that sum to `total` to whole numbers that do too (largest remainders)."""
+    # Without the small amount, 128 computed as 127.99999999999999 would round to 127.
+    counts = np.floor(targets + 1e-9).astype(np.int64)
+    order = np.argsort(counts - targets, kind="stable")
+    counts[order[: total - int(counts.sum())]] += 1
+    return counts
+
+
+def equal_sizes(rows: int, clients: int) -> Indices:
+    """Return sizes that sum to `rows` and differ by one at most."""
+    sizes = np.full(clients, rows // clients, dtype=np.int64)
+    sizes[: rows % clients] += 1
+    return sizes
+
+
+def stratified(
+    rows: Indices, y: Indices, size: int, rng: np.random.Generator
+) -> tuple[Indices, Indices]:
+    """Draw `size` of the rows with the class shares of all of them; return drawn and left."""
+    classes, counts = np.unique(y[rows], return_counts=True)
+    quotas = apportion(counts.astype(np.float64) * (size / max(len(rows), 1)), size)
+    drawn = [
+        shuffled(rows[y[rows] == c], rng)[:quota] for c, quota in zip(classes, quotas, strict=True)
+    ]
+    picked = np.concatenate([*drawn, np.empty(0, dtype=np.int64)])
+    return picked, np.setdiff1d(rows, picked)

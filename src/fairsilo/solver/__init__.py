@@ -1,0 +1,28 @@
+"""Solvers: AGP (the paper), Newton-SQP and L-BFGS-SQP. Pure init / query / step / done."""
+
+from fairsilo.solver.agp import Agp
+from fairsilo.solver.base import Order, Query, Record, Solver, State, Status, Sums, done
+from fairsilo.solver.lbfgs import Lbfgs
+from fairsilo.solver.newton import Newton
+
+SOLVERS: dict[str, type[Newton] | type[Lbfgs] | type[Agp]] = {
+    "newton": Newton,
+    "lbfgs": Lbfgs,
+    "agp": Agp,
+}
+"""The solvers by their names on the command line."""
+
+__all__ = [
+    "SOLVERS",
+    "Agp",
+    "Lbfgs",
+    "Newton",
+    "Order",
+    "Query",
+    "Record",
+    "Solver",
+    "State",
+    "Status",
+    "Sums",
+    "done",
+]

@@ -1,0 +1,155 @@
+"""A solver asks, an engine answers with sums.
+
+A solver is a pure state machine over frozen states, so that the same code runs
+inside one compiled loop and against a network:
+
+    init(theta0, epsilon) -> state
+    query(state)          -> Query: where to evaluate the sums
+    step(state, sums)     -> state
+    done(state)           -> bool
+
+It solves   min_theta L(theta)   s.t.  |D_k(theta)| <= epsilon_k,  k = 1..K
+and sees the rows only through `Sums`. `K` may be zero: plain training.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fairsilo.compute import Array, jax, jnp
+
+
+class Order(enum.Enum):
+    """How much a query asks for."""
+
+    LAGRANGIAN = "lagrangian"
+    """L, D and the gradient of L + mu.D: what the paper's AGP needs."""
+    FIRST = "first"
+    """L, D and their gradients, apart."""
+    SECOND = "second"
+    """FIRST, and the Hessian of L + mu.D (Gauss-Newton for networks)."""
+
+
+class Status(enum.IntEnum):
+    """Where a solver stands; kept in the state as a number."""
+
+    RUNNING = 0
+    CONVERGED = 1
+    DIVERGED = 2
+    STALLED = 3
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Query:
+    """Evaluate the sums at theta, the Lagrangian at multipliers mu = lambda_a - lambda_b."""
+
+    theta: Array
+    mu: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Sums:
+    """The answer to a query: sums over rows, and so over silos."""
+
+    loss: Array
+    """L = sum_j w_j l_j."""
+    d: Array
+    """D_k = sum_j v_kj l_j, (K,)."""
+    grad: Array
+    """Gradient of L, or of L + mu.D for `Order.LAGRANGIAN`, (p,)."""
+    jac: Array | None = None
+    """Gradients of the D_k, (K, p)."""
+    hess: Array | None = None
+    """Hessian of L + mu.D, (p, p)."""
+
+    def __add__(self, other: Sums) -> Sums:
+        return jax.tree.map(jnp.add, self, other)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Record:
+    """What a round leaves in the history; values at the point the solver stands on."""
+
+    loss: Array
+    d: Array
+    mu: Array
+    step: Array
+    """Length of the last step in theta (max norm); 0 when it was rejected."""
+    residual: Array
+    """KKT residual: stationarity and complementarity, max norm."""
+    violation: Array
+    """max_k max(|D_k| - epsilon_k, 0)."""
+
+
+class State(Protocol):
+    """What every solver's state shows to the outside."""
+
+    @property
+    def theta(self) -> Array:
+        """The parameters the solver stands on."""
+
+    @property
+    def status(self) -> Array:
+        """A `Status`, as a number."""
+
+    @property
+    def record(self) -> Record:
+        """The history's row of the last round."""
+
+
+class Solver(Protocol):
+    """The four functions. Implementations are frozen dataclasses of settings."""
+
+    @property
+    def order(self) -> Order:
+        """What this solver's queries ask for."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+
+    def init(self, theta0: Array, epsilon: Array) -> Any:
+        """The state before the first round."""
+
+    def query(self, state: Any) -> Query:
+        """What to ask the silos."""
+
+    def step(self, state: Any, sums: Sums) -> Any:
+        """The state after the silos' answer."""
+
+
+def done(state: State) -> Array:
+    """Whether the solver has nothing more to ask."""
+    return state.status != Status.RUNNING
+
+
+def violation(d: Array, epsilon: Array) -> Array:
+    """max_k max(|D_k| - epsilon_k, 0), zero without constraints."""
+    return jnp.max(jnp.maximum(jnp.abs(d) - epsilon, 0), initial=0.0)
+
+
+def kkt_residual(lagrangian_grad: Array, d: Array, mu: Array, epsilon: Array) -> Array:
+    """Max norm of stationarity, grad L + sum_k mu_k grad D_k, and of complementarity.
+
+    A positive mu_k belongs to D_k <= epsilon_k, a negative one to D_k >= -epsilon_k; its
+    slack must be zero.
+    """
+    slack = jnp.maximum(epsilon - jnp.sign(mu) * d, 0)
+    complementarity = jnp.max(jnp.abs(mu) * slack, initial=0.0)
+    return jnp.maximum(jnp.max(jnp.abs(lagrangian_grad)), complementarity)
+
+
+def all_finite(tree: Any) -> Array:
+    """Whether every number in the tree is finite."""
+    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]
+    return jnp.all(jnp.stack(leaves))
+
+
+def choose(condition: Array, yes: Any, no: Any) -> Any:
+    """`yes` where the (scalar) condition holds, else `no`, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

@@ -1,0 +1,178 @@
+"""Newton-SQP: the constrained optimum in a handful of rounds (design, section 3).
+
+Second-order information is a sum over rows, too. Each round the silos send L, grad L,
+D_k, grad D_k and the Hessian of the Lagrangian at (theta, mu); the server makes that
+matrix positive definite (absolute eigenvalues), adds a damping delta*I, solves the
+quadratic program of `subproblem` and accepts the step by the merit function. A rejected
+step raises delta and costs one more round; a good one lowers it.
+
+The damping never falls below `ridge` times the largest eigenvalue: full one-hot columns
+and an intercept make the Hessian singular, and a category with one row sends its
+coefficient to infinity while the loss hardly moves. It slows the steps in those
+directions only; the optimum it ends at is that of the unregularised problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.solver.base import (
+    Order,
+    Query,
+    Record,
+    Status,
+    Sums,
+    all_finite,
+    choose,
+    kkt_residual,
+    violation,
+)
+from fairsilo.solver.subproblem import excess, merit, solve_dual
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class NewtonState:
+    """The accepted point with its sums, and the trial point the silos are asked about."""
+
+    theta: Array
+    mu: Array
+    sums: Sums
+    past_loss: Array
+    past_excess: Array
+    """Loss and total violation of the last accepted points: see `Newton.watch`."""
+    trial: Array
+    predicted: Array
+    """How much the quadratic model says the trial lowers the merit."""
+    damping: Array
+    rho: Array
+    epsilon: Array
+    k: Array
+    rejected: Array
+    """How many trials in a row were rejected."""
+    status: Array
+    record: Record
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton-SQP for models small enough for a (p, p) matrix."""
+
+    name: ClassVar[str] = "newton"
+    order: ClassVar[Order] = Order.SECOND
+
+    tolerance: float = 1e-6
+    ridge: float = 1e-9
+    rho: float = 1.0
+    rho_max: float = 1e6
+    watch: int = 4
+    """A trial must beat the worst of the last `watch` accepted merits, not the last one: near
+    the optimum a full step may first raise the violation (Maratos), and is still the best step."""
+    patience: int = 30
+
+    def init(self, theta0: Array, epsilon: Array) -> NewtonState:
+        """Nothing is known yet: the first trial is theta0 itself, and it is accepted."""
+        p, k = theta0.shape[0], epsilon.shape[0]
+        zero = jnp.zeros((), theta0.dtype)
+        none = jnp.zeros_like(epsilon)
+        sums = Sums(
+            zero + jnp.inf, none, theta0 * 0, jnp.zeros((k, p), theta0.dtype), jnp.eye(p) * 1.0
+        )
+        return NewtonState(
+            theta=theta0,
+            mu=none,
+            sums=sums,
+            past_loss=jnp.full(self.watch, -jnp.inf, theta0.dtype),
+            past_excess=jnp.zeros(self.watch, theta0.dtype),
+            trial=theta0,
+            predicted=zero,
+            damping=zero,
+            rho=zero + self.rho,
+            epsilon=epsilon,
+            k=jnp.zeros((), jnp.int32),
+            rejected=jnp.zeros((), jnp.int32),
+            status=jnp.array(Status.RUNNING, jnp.int32),
+            record=Record(zero, none, none, zero, zero, zero),
+        )
+
+    def query(self, state: NewtonState) -> Query:
+        """The trial point and the multipliers of the program that gave it."""
+        return Query(state.trial, state.mu)
+
+    def step(self, state: NewtonState, sums: Sums) -> NewtonState:
+        """Accept or reject the trial, then solve for the next one."""
+        first = state.k == 0
+        finite = all_finite(sums)
+        before = merit(state.sums.loss, state.sums.d, state.epsilon, state.rho)
+        after = merit(sums.loss, sums.d, state.epsilon, state.rho)
+        worst = jnp.max(state.past_loss + state.rho * state.past_excess)
+        noise = 1e-13 * (1 + jnp.abs(after))
+        accept = finite & (first | (after <= worst - 1e-4 * state.predicted + noise))
+        past_loss, past_excess = choose(
+            accept,
+            (
+                jnp.roll(state.past_loss, 1).at[0].set(sums.loss),
+                jnp.roll(state.past_excess, 1).at[0].set(excess(sums.d, state.epsilon)),
+            ),
+            (state.past_loss, state.past_excess),
+        )
+        theta = jnp.where(accept, state.trial, state.theta)
+        moved = jnp.max(jnp.abs(theta - state.theta))
+        kept: Sums = choose(accept, sums, state.sums)
+        damping = self._next_damping(state, accept, before - after)
+
+        trial, mu, predicted, rho = self._solve(theta, kept, damping, state.epsilon, state.rho)
+        assert kept.jac is not None
+        residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
+        violated = violation(kept.d, state.epsilon)
+        rejected = jnp.where(accept, 0, state.rejected + 1)
+        status = jnp.where(
+            (residual <= self.tolerance) & (violated <= self.tolerance),
+            Status.CONVERGED,
+            jnp.where(rejected >= self.patience, Status.STALLED, Status.RUNNING),
+        )
+        status = jnp.where(first & ~finite, Status.DIVERGED, status).astype(jnp.int32)
+        record = Record(kept.loss, kept.d, mu, moved, residual, violated)
+        return NewtonState(
+            theta, mu, kept, past_loss, past_excess, trial, predicted, damping, rho, state.epsilon,
+            state.k + 1, rejected.astype(jnp.int32), status, record,
+        )  # fmt: skip
+
+    def _next_damping(self, state: NewtonState, accept: Array, gain: Array) -> Array:
+        """Levenberg-Marquardt: lower after a step as good as predicted, raise after a bad one."""
+        ratio = gain / jnp.maximum(state.predicted, 1e-300)
+        lowered = jnp.where(state.damping < 1e-6, 0.0, state.damping / 8)
+        kept = jnp.where(ratio > 0.75, lowered, jnp.where(ratio < 0.25, state.damping * 2, state.damping))
+        raised = jnp.maximum(state.damping * 10, 1e-3)
+        damping = jnp.where(accept, kept, raised)
+        return jnp.where(state.k == 0, state.damping, damping)
+
+    def _solve(
+        self, theta: Array, sums: Sums, damping: Array, epsilon: Array, rho: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """The next trial, its multipliers, the predicted gain and the penalty."""
+        assert sums.jac is not None and sums.hess is not None
+        values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
+        size = jnp.abs(values)
+        largest = jnp.max(size)
+        curvature = size + (damping + self.ridge) * largest + 1e-300
+
+        g = vectors.T @ sums.grad
+        j = sums.jac @ vectors
+        j_over = j / curvature
+        mu = solve_dual(j_over @ j.T, j_over @ g - sums.d, epsilon, rho)
+        along = -(g + j.T @ mu) / curvature
+        linear = sums.d + j @ along
+        predicted = (
+            merit(sums.loss, sums.d, epsilon, rho)
+            - merit(sums.loss + g @ along, linear, epsilon, rho)
+            - 0.5 * along @ (curvature * along)
+        )
+        # The box binds and the linearised constraint is still violated: push harder.
+        short = (violation(linear, epsilon) > self.tolerance) & (
+            jnp.max(jnp.abs(mu), initial=0.0) > 0.99 * rho
+        )
+        rho = jnp.where(short, jnp.minimum(4 * rho, self.rho_max), rho)
+        return theta + vectors @ along, mu, predicted, rho

@@ -1,0 +1,43 @@
+"""Fixtures that several test folders share."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from fairsilo.data import DATASETS
+
+# The machine may be shared, and then a deadline per example measures the neighbours.
+settings.register_profile("fairsilo", deadline=None)
+settings.load_profile("fairsilo")
+
+
+@pytest.fixture(scope="session")
+def raw_data_dir() -> Path:
+    """The folder with the published COMPAS and DRUG files, which this repository may not carry."""
+    named = os.environ.get("FAIRSILO_DATA")
+    beside = Path(__file__).parents[2] / "shared" / "data" / "raw"
+    folder = Path(named) if named else beside
+    wanted = [f.name for d in DATASETS.values() if not d.shipped for f in d.files]
+    absent = [name for name in wanted if not (folder / name).is_file()]
+    if absent:
+        pytest.skip(
+            f"NOT TESTED on real data: {' and '.join(absent)} not found; run `fairsilo data get "
+            "compas` and `fairsilo data get drug`, and set FAIRSILO_DATA to that folder"
+        )
+    return folder
+
+
+@pytest.fixture
+def data_dir_of(request: pytest.FixtureRequest) -> Callable[[str], Path | None]:
+    """The folder to load a data set from; what the package ships is tested in any case."""
+
+    def folder(name: str) -> Path | None:
+        if DATASETS[name].shipped:
+            return None
+        raw: Path = request.getfixturevalue("raw_data_dir")
+        return raw
+
+    return folder

@@ -1,0 +1,135 @@
+import gzip
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairsilo.data import CLIENT_COLUMN, read_table
+from fairsilo.errors import FairSiloError
+
+FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "T.CSV", "t.parquet"])
+def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        FRAME.to_parquet(path)
+    else:
+        FRAME.to_csv(path, index=False)
+    pd.testing.assert_frame_equal(read_table(path), FRAME)
+
+
+def test_byte_order_mark_and_blank_lines_are_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbf\r\na,b\r\n1,x\r\n2,\r\n")
+    pd.testing.assert_frame_equal(read_table(path), FRAME)
+
+
+def test_parquet_index_and_decimals(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"sum": [Decimal("1.5"), None]}, index=pd.Index(["x", "y"], name="bank"))
+    frame.to_parquet(path)
+    loaded = read_table(str(path))
+    assert list(loaded["bank"]) == ["x", "y"]
+    assert loaded["sum"].dtype == float
+    FRAME[FRAME["a"] > 1].to_parquet(path)
+    assert list(read_table(path).columns) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b" \n\n", "is empty"),
+        ("t.parquet", b"", "is empty"),
+        ("t.csv", b"a,b\n", "no rows"),
+        ("t.csv", b"\x89PNG\0\0a,b\n1,2\n", "is binary"),
+        ("t.csv", b"a,b\n1,\xe9\n", "not text in UTF-8"),
+        ("t.csv", b"\xe9,b\n1,2\n", "not text in UTF-8"),
+        ("t.csv", b"a,b\n1,2\n1,2,3\n", "is not a table"),
+        ("t.csv", b"a,b\n1,2,3\n1,2,3\n", "is not a table"),
+        ("t.csv", b'a,b\n1,"2\n', "is not a table"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "two columns named 'a'"),
+        ("t.csv", b",b\n0,2\n", "column 1 of .* has no name"),
+        ("t.csv", b"a;b\n1;2\n", "not separated by commas"),
+        ("t.csv.gz", b"a,b\n1,2\n", "not a whole gzip"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-20], "not a whole gzip"),
+        ("t.parquet", b"PAR1 but not really PAR1", "not a Parquet file"),
+        ("t.xlsx", b"PK", "neither .csv, .csv.gz nor .parquet"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FairSiloError, match=message) as error:
+        read_table(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FairSiloError, match=r"there is no file .*gone\.csv"):
+        read_table(tmp_path / "gone.csv")
+
+
+def test_parquet_with_duplicate_names(tmp_path: Path) -> None:
+    one = pa.array([1])
+    pq.write_table(pa.Table.from_arrays([one, one], names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(FairSiloError, match="two columns named 'a'"):
+        read_table(tmp_path / "t.parquet")
+
+
+def write(folder: Path, **tables: str) -> Path:
+    for name, text in tables.items():
+        (folder / f"{name}.csv").write_text(text)
+    return folder
+
+
+def test_a_folder_has_one_file_per_client(tmp_path: Path) -> None:
+    write(tmp_path, south="b,a\nx,1\ny,2\n", north="a,b\n3,z\n")
+    FRAME.to_parquet(tmp_path / "west.parquet")
+    (tmp_path / "README.txt").write_text("not a table")
+    (tmp_path / ".hidden.csv").write_text("junk")
+    frame = read_table(tmp_path)
+    assert list(frame.columns) == ["a", "b", CLIENT_COLUMN]
+    assert list(frame[CLIENT_COLUMN]) == ["north", "south", "south", "west", "west"]
+    assert list(frame["a"]) == [3, 1, 2, 1, 2]
+
+
+def test_a_column_empty_at_one_client_agrees_with_all(tmp_path: Path) -> None:
+    frame = read_table(write(tmp_path, one="a,b\n1,\n2,\n", two="a,b\n3,z\n"))
+    assert list(frame["b"].isna()) == [True, True, False]
+
+
+def pair(first: str, second: str) -> Callable[[Path], Path]:
+    return lambda folder: write(folder, one=first, two=second)
+
+
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        (lambda folder: folder, "has no .csv or .parquet file"),
+        (pair("a,b\n1,2\n", "a,c\n1,2\n"), "column 'b' is in only one .* 'one' and 'two'"),
+        (pair("a,b\n1,2\n", "a\n1\n"), "column 'b' is in only one"),
+        (pair("a,b\n1,2\n", "a,b\n1,n/a?\n"), "column 'b' is numeric in only one"),
+        (pair("a,client\n1,2\n", "a,client\n1,2\n"), "have a column 'client' already"),
+        (pair("a,b\n1,2\n", "a,b\n"), r"two\.csv has column names but no rows"),
+    ],
+)
+def test_folders_that_are_no_federation(
+    tmp_path: Path, fill: Callable[[Path], Path], message: str
+) -> None:
+    with pytest.raises(FairSiloError, match=message):
+        read_table(fill(tmp_path))
+
+
+def test_two_files_of_one_client(tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "bank.csv", index=False)
+    FRAME.to_parquet(tmp_path / "bank.parquet")
+    with pytest.raises(FairSiloError, match=r"two files in .* are named 'bank'"):
+        read_table(tmp_path)

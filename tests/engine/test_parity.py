@@ -1,0 +1,180 @@
+"""The engines agree with each other and with the paper's equations, read slowly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairsilo.compute import jnp
+from fairsilo.engine import Clientwise, Pooled, Rows, row_sums
+from fairsilo.fairness import Dgeo, Estimator
+from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.model import logistic_regression, mlp
+from fairsilo.partition.federation import Federation
+from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query
+from tests import oracle
+from tests.tables import RandomTable, make, random_tables
+
+PAIR = Dgeo(0, 1, 1)
+FEW = settings(max_examples=40, deadline=None)
+
+
+def weighted(federation: Federation, estimator: Estimator) -> Rows:
+    totals = totals_of(federation, [PAIR])
+    w, v = weigh(federation, [PAIR], estimator, totals)
+    return Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+
+
+@FEW
+@given(random_tables(), st.sampled_from(["pooled", "mean"]), st.floats(-2, 2))
+def test_sums_match_the_equations(table: RandomTable, how: Estimator, mu: float) -> None:
+    if how == "mean" and not oracle.local_estimates(
+        oracle.row_loss, table.theta, table.clients, 0, 1, 1
+    ):
+        return
+    rows = weighted(table.federation, how)
+    model = logistic_regression(table.federation.x.shape[1])
+    query = Query(jnp.asarray(table.package_theta), jnp.array([mu]))
+    got = row_sums(model, Order.SECOND, rows, query)
+
+    loss = oracle.federated_loss(table.theta, table.clients)
+    d = oracle.estimate(oracle.row_loss, table.theta, table.clients, 0, 1, 1, how)
+    gradient = oracle.federated_gradient(table.theta, table.clients)
+    gradient_d = oracle.estimate(oracle.row_gradient, table.theta, table.clients, 0, 1, 1, how)
+    np.testing.assert_allclose(got.loss, loss, rtol=1e-10)
+    np.testing.assert_allclose(got.d, [d], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(got.grad, np.roll(gradient, 1), rtol=1e-9, atol=1e-12)
+    assert got.jac is not None
+    np.testing.assert_allclose(got.jac[0], np.roll(gradient_d, 1), rtol=1e-9, atol=1e-12)
+    first = row_sums(model, Order.LAGRANGIAN, rows, query)
+    np.testing.assert_allclose(
+        first.grad, np.roll(gradient + mu * gradient_d, 1), rtol=1e-9, atol=1e-12
+    )
+
+
+@FEW
+@given(random_tables(), st.floats(-2, 2))
+def test_hessian_matches_the_sum_of_row_hessians(table: RandomTable, mu: float) -> None:
+    rows = weighted(table.federation, "pooled")
+    model = logistic_regression(table.federation.x.shape[1])
+    query = Query(jnp.asarray(table.package_theta), jnp.array([mu]))
+    got = row_sums(model, Order.SECOND, rows, query).hess
+    c = np.asarray(rows.w) + mu * np.asarray(rows.v)[0]
+    stacked = np.concatenate([client.x for client in table.clients])
+    want = sum(
+        weight * oracle.row_hessian(table.theta, x) for weight, x in zip(c, stacked, strict=True)
+    )
+    np.testing.assert_allclose(got, np.roll(want, (1, 1), (0, 1)), rtol=1e-9, atol=1e-12)
+
+
+@FEW
+@given(random_tables(), st.sampled_from(["pooled", "mean"]), st.sampled_from([0.0, 0.05]))
+def test_agp_in_float32_follows_algorithm_1(
+    table: RandomTable, how: Estimator, epsilon: float
+) -> None:
+    if how == "mean" and not oracle.local_estimates(
+        oracle.row_loss, table.theta, table.clients, 0, 1, 1
+    ):
+        return
+    rounds = 20
+    theta, lambda_a, lambda_b = oracle.agp(
+        table.theta, table.clients, (0, 1, 1), epsilon, rounds, how
+    )
+    model = logistic_regression(table.federation.x.shape[1])
+    engine = Pooled(model, weighted(table.federation, how), np.float32)
+    got = engine.solve(Agp(), table.package_theta, [epsilon], rounds)
+    scale = max(1.0, float(np.abs(theta).max()))
+    np.testing.assert_allclose(got.theta, np.roll(theta, 1), rtol=1e-5, atol=1e-5 * scale)
+    assert got.rounds == rounds
+
+
+@settings(max_examples=10, deadline=None)
+@given(random_tables(), st.sampled_from([Agp(), Newton(), Lbfgs()]))
+def test_clientwise_equals_pooled(table: RandomTable, solver: Agp | Newton | Lbfgs) -> None:
+    rows = weighted(table.federation, "pooled")
+    model = logistic_regression(table.federation.x.shape[1])
+    together = Pooled(model, rows).solve(solver, table.package_theta, [0.05], 5)
+    apart = Clientwise(model, rows, table.federation.offsets).solve(
+        solver, table.package_theta, [0.05], 5
+    )
+    assert together.rounds == apart.rounds
+    np.testing.assert_allclose(together.history.loss, apart.history.loss, rtol=1e-7)
+    np.testing.assert_allclose(together.history.d, apart.history.d, rtol=1e-5, atol=1e-7)
+
+
+def test_local_constraints_are_the_clients_own_estimates() -> None:
+    table = make(3, [8, 3, 12], 2)
+    rows = weighted(table.federation, "local")
+    model = logistic_regression(2)
+    query = Query(jnp.asarray(table.package_theta), jnp.zeros(3))
+    got = np.asarray(row_sums(model, Order.LAGRANGIAN, rows, query).d)
+    for i, client in enumerate(table.clients):
+        want = oracle.local_estimates(oracle.row_loss, table.theta, [client], 0, 1, 1)
+        assert got[i] == pytest.approx(want[0] if want else 0.0)
+
+
+def test_release_sees_every_message_and_can_change_it() -> None:
+    table = make(4, [5, 6, 7], 2)
+    rows = weighted(table.federation, "pooled")
+    seen: list[int] = []
+
+    def drop_second(silo: int, message):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        seen.append(silo)
+        return message if silo != 1 else message.__class__(*(0 * leaf for leaf in
+            (message.loss, message.d, message.grad)))
+
+    engine = Clientwise(logistic_regression(2), rows, table.federation.offsets, drop_second)
+    query = Query(jnp.asarray(table.package_theta), jnp.zeros(1))
+    got = engine.answer(query, Order.LAGRANGIAN)
+    assert seen == [0, 1, 2]
+    kept = [client for i, client in enumerate(table.clients) if i != 1]
+    want = oracle.federated_loss(table.theta, kept) * 12 / 18
+    assert float(got.loss) == pytest.approx(want)
+
+
+def test_many_runs_at_once_equal_one_by_one() -> None:
+    table = make(5, [9, 4, 7], 3)
+    rows = weighted(table.federation, "pooled")
+    model = logistic_regression(3)
+    engine = Pooled(model, rows)
+    starts = np.stack([model.start(seed) for seed in range(4)])
+    epsilons = np.array([[1e-3], [0.05], [0.2], [1e3]])
+    for solver in (Agp(), Newton(), Lbfgs()):
+        many = engine.solve_many(solver, starts, epsilons, 12)
+        for run, outcome in enumerate(many):
+            alone = engine.solve(solver, starts[run], epsilons[run], 12)
+            assert alone.rounds == outcome.rounds
+            np.testing.assert_allclose(outcome.history.loss, alone.history.loss, rtol=1e-8)
+
+
+def test_many_runs_with_their_own_weights_share_the_rows() -> None:
+    table = make(6, [9, 4, 7], 3)
+    model = logistic_regression(3)
+    each = [weighted(table.federation, how) for how in ("pooled", "mean")]
+    stacked = Rows(
+        each[0].x,
+        each[0].y,
+        np.stack([np.asarray(rows.w) for rows in each]),  # type: ignore[arg-type]
+        np.stack([np.asarray(rows.v) for rows in each]),  # type: ignore[arg-type]
+    )
+    start = model.start(0)
+    many = Pooled(model, stacked).solve_many(Newton(), [start, start], [[0.01], [0.01]], 12)
+    for rows, outcome in zip(each, many, strict=True):
+        alone = Pooled(model, rows).solve(Newton(), start, [0.01], 12)
+        np.testing.assert_allclose(outcome.history.loss, alone.history.loss, rtol=1e-8)
+
+
+def test_network_and_many_classes_sum_the_same_everywhere() -> None:
+    rng = np.random.default_rng(0)
+    n = 5000  # more than one block of the Gauss-Newton sum
+    x, y, s = rng.normal(size=(n, 3)), rng.integers(0, 3, n), rng.integers(0, 2, n)
+    federation = Federation.of(x, y, s, rng.integers(0, 7, n), groups=2, classes=3)
+    rows = weighted(federation, "mean")
+    for model in (mlp(3, 3), logistic_regression(3, 3)):
+        query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
+        together = row_sums(model, Order.SECOND, rows, query)
+        apart = Clientwise(model, rows, federation.offsets).answer(query, Order.SECOND)
+        for one, other in zip(vars(together).values(), vars(apart).values(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
