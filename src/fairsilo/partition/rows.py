@@ -18,8 +18,7 @@ def shuffled(rows: Indices, rng: np.random.Generator) -> Indices:
 
 def apportion(targets: NDArray[np.float64], total: int) -> Indices:
     """Round targets that sum to `total` to whole numbers that do too (largest remainders)."""
-    # Without the small amount, 128 computed as 127.99999999999999 would round to 127.
-    counts = np.floor(targets + 1e-9).astype(np.int64)
+    counts = np.floor(targets).astype(np.int64)
     order = np.argsort(counts - targets, kind="stable")
     counts[order[: total - int(counts.sum())]] += 1
     return counts

@@ -45,7 +45,7 @@ class Agp:
     gamma: float = 0.001
     decay: float = 0.1
     decay_every: int = 20_000
-    tolerance: float = 1e-6
+    tolerance: float = 1e-5
 
     def init(self, theta0: Array, epsilon: Array) -> AgpState:
         """theta as given, lambda = 0."""

@@ -99,8 +99,8 @@ class Lbfgs:
     order: ClassVar[Order] = Order.FIRST
 
     memory: int = 40
-    tolerance: float = 1e-5
-    rho: float = 2.0
+    tolerance: float = 3e-5
+    rho: float = 1.0
     rho_max: float = 1e6
     patience: int = 30
 

@@ -50,8 +50,10 @@ class NewtonState:
     rho: Array
     epsilon: Array
     k: Array
-    rejected: Array
-    """How many trials in a row were rejected."""
+    best: Array
+    """The lowest merit so far."""
+    idle: Array
+    """How many rounds ago the merit last fell by more than rounding."""
     status: Array
     record: Record
 
@@ -70,7 +72,9 @@ class Newton:
     watch: int = 4
     """A trial must beat the worst of the last `watch` accepted merits, not the last one: near
     the optimum a full step may first raise the violation (Maratos), and is still the best step."""
-    patience: int = 30
+    patience: int = 25
+    """Rounds without progress after which the solver gives up: a ReLU network sits on a kink,
+    where no gradient vanishes, or the constraints cannot be met."""
 
     def init(self, theta0: Array, epsilon: Array) -> NewtonState:
         """Nothing is known yet: the first trial is theta0 itself, and it is accepted."""
@@ -92,7 +96,8 @@ class Newton:
             rho=zero + self.rho,
             epsilon=epsilon,
             k=jnp.zeros((), jnp.int32),
-            rejected=jnp.zeros((), jnp.int32),
+            best=zero + jnp.inf,
+            idle=jnp.zeros((), jnp.int32),
             status=jnp.array(Status.RUNNING, jnp.int32),
             record=Record(zero, none, none, zero, zero, zero),
         )
@@ -127,17 +132,19 @@ class Newton:
         assert kept.jac is not None
         residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
         violated = violation(kept.d, state.epsilon)
-        rejected = jnp.where(accept, 0, state.rejected + 1)
+        better = accept & (after < state.best - 1e-6 * jnp.abs(after))
+        best = jnp.where(better, after, state.best)
+        idle = jnp.where(better, 0, state.idle + 1).astype(jnp.int32)
         status = jnp.where(
             (residual <= self.tolerance) & (violated <= self.tolerance),
             Status.CONVERGED,
-            jnp.where(rejected >= self.patience, Status.STALLED, Status.RUNNING),
+            jnp.where(idle >= self.patience, Status.STALLED, Status.RUNNING),
         )
         status = jnp.where(first & ~finite, Status.DIVERGED, status).astype(jnp.int32)
         record = Record(kept.loss, kept.d, mu, moved, residual, violated)
         return NewtonState(
             theta, mu, kept, past_loss, past_excess, trial, predicted, damping, rho, state.epsilon,
-            state.k + 1, rejected.astype(jnp.int32), status, record,
+            state.k + 1, best, idle, status, record,
         )  # fmt: skip
 
     def _next_damping(self, state: NewtonState, accept: Array, gain: Array) -> Array:
