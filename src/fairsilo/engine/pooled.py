@@ -55,8 +55,11 @@ class Pooled:
         rounds: int,
         watch: Watch | None = None,
     ) -> list[Outcome]:
-        """R runs at once: theta0 (R, p), epsilon (R, K). Row weights are shared, or w (R, n)
-        and v (R, K, n) hold each run's own. `watch` sees the first run."""
+        """R runs at once: theta0 (R, p), epsilon (R, K).
+
+        What of the rows has a leading axis R (all of x, y, w and v, or only weights) is each
+        run's own, the rest is shared. `watch` sees the first run.
+        """
         cast = partial(jnp.asarray, dtype=self.dtype)
         state = jax.vmap(solver.init)(cast(theta0), cast(epsilon))
         chunk = CHUNK[solver.order]
@@ -79,7 +82,7 @@ def _advance(
     solver: Solver, model: Model, chunk: int, rows: Rows, state: Any, size: Array
 ) -> tuple[Any, Record, Array]:
     """Up to `size` <= `chunk` rounds of every run that is not done, and their records."""
-    own = Rows(None, None, 0 if rows.w.ndim == 2 else None, 0 if rows.v.ndim == 3 else None)  # type: ignore[arg-type]
+    own = Rows(*(0 if own else None for own in rows.own()))  # type: ignore[arg-type]
     answer = jax.vmap(partial(row_sums, model, solver.order), in_axes=(own, 0))
 
     def one_round(carry: tuple[Array, Any, Record]) -> tuple[Array, Any, Record]:

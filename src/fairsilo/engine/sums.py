@@ -31,6 +31,10 @@ class Rows:
     w: Array
     v: Array
 
+    def own(self) -> tuple[bool, bool, bool, bool]:
+        """Which of x, y, w, v have a leading axis of runs."""
+        return self.x.ndim == 3, self.y.ndim == 2, self.w.ndim == 2, self.v.ndim == 3
+
 
 def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
     """Answer a query over the given rows."""

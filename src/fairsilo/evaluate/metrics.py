@@ -1,0 +1,115 @@
+"""Accuracy and fairness from a tally. Undefined values are None, never NaN.
+
+    DEO      = | P(predicted c | a, c) - P(predicted c | b, c) |     (the paper's equation 23)
+    fairness = 1 - DEO
+    HM       = harmonic mean of accuracy and fairness
+    DGEO     = | mean loss of (a, c) - mean loss of (b, c) |
+
+With several constraints DEO and DGEO are the largest over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairsilo.evaluate.tally import Tally
+from fairsilo.fairness.constraint import Dgeo
+
+
+def accuracy(tally: Tally) -> float | None:
+    """Share of rows whose class is predicted."""
+    total = int(tally.counts.sum())
+    return float(np.einsum("gcc->", tally.counts) / total) if total else None
+
+
+def balanced_accuracy(tally: Tally) -> float | None:
+    """Mean over the classes that occur of the share of their rows predicted right."""
+    by_class = tally.counts.sum(axis=0)
+    size = by_class.sum(axis=1)
+    if not size.any():
+        return None
+    return float(np.mean(np.diagonal(by_class)[size > 0] / size[size > 0]))
+
+
+def loss(tally: Tally) -> float | None:
+    """Mean loss of all rows."""
+    total = int(tally.counts.sum())
+    return float(tally.losses.sum() / total) if total else None
+
+
+def rate_gap(tally: Tally, pair: Dgeo) -> float | None:
+    """Signed difference, a minus b, of the rates at which class c is predicted in class c."""
+    size = tally.cells[:, pair.c]
+    if not size[pair.a] or not size[pair.b]:
+        return None
+    hit = tally.counts[:, pair.c, pair.c]
+    return float(hit[pair.a] / size[pair.a] - hit[pair.b] / size[pair.b])
+
+
+def loss_gap(tally: Tally, pair: Dgeo) -> float | None:
+    """Signed difference, a minus b, of the mean losses in class c: D of the union of rows."""
+    size = tally.cells[:, pair.c]
+    if not size[pair.a] or not size[pair.b]:
+        return None
+    mean = tally.losses[:, pair.c] / np.maximum(size, 1)
+    return float(mean[pair.a] - mean[pair.b])
+
+
+def largest(gaps: Sequence[float | None]) -> float | None:
+    """The largest absolute gap; undefined if any of them is, so that nothing looks fair."""
+    if not gaps or any(gap is None for gap in gaps):
+        return None
+    return max(abs(gap) for gap in gaps if gap is not None)
+
+
+def deo(tally: Tally, pairs: Sequence[Dgeo]) -> float | None:
+    """Difference of equal opportunity."""
+    return largest([rate_gap(tally, pair) for pair in pairs])
+
+
+def dgeo_pooled(tally: Tally, pairs: Sequence[Dgeo]) -> float | None:
+    """DGEO of the union of all rows."""
+    return largest([loss_gap(tally, pair) for pair in pairs])
+
+
+def dgeo_mean(silos: Sequence[Tally], pairs: Sequence[Dgeo]) -> float | None:
+    """The paper's federated estimation: |average of the silos' own gaps|, where defined."""
+    means: list[float | None] = []
+    for pair in pairs:
+        gaps = [gap for silo in silos if (gap := loss_gap(silo, pair)) is not None]
+        means.append(float(np.mean(gaps)) if gaps else None)
+    return largest(means)
+
+
+def harmonic_mean(accuracy: float | None, fairness: float | None) -> float | None:
+    """2 a f / (a + f)."""
+    if accuracy is None or fairness is None:
+        return None
+    total = accuracy + fairness
+    return 2 * accuracy * fairness / total if total else 0.0
+
+
+def summary(tally: Tally, pairs: Sequence[Dgeo]) -> dict[str, float | None]:
+    """The metrics of design section 7 for one set of rows."""
+    right, gap = accuracy(tally), deo(tally, pairs)
+    fairness = None if gap is None else 1 - gap
+    return {
+        "accuracy": right,
+        "balanced_accuracy": balanced_accuracy(tally),
+        "deo": gap,
+        "fairness": fairness,
+        "harmonic_mean": harmonic_mean(right, fairness),
+        "dgeo_pooled": dgeo_pooled(tally, pairs),
+    }
+
+
+def average(summaries: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each metric over several models; undefined where one of them is."""
+    result: dict[str, float | None] = {}
+    for key in summaries[0]:
+        values = [one[key] for one in summaries]
+        defined = [value for value in values if value is not None]
+        result[key] = float(np.mean(defined)) if len(defined) == len(values) else None
+    return result

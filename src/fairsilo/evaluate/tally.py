@@ -1,0 +1,51 @@
+"""What an evaluation needs of the rows: counts and losses per cell, again only sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over rows; tallies of silos add up to the tally of all rows."""
+
+    counts: Ints
+    """(groups, classes, predicted classes)."""
+    losses: Floats
+    """Sum of row losses, (groups, classes)."""
+    squares: Floats
+    """Sum of squared row losses, (groups, classes): how sure one can be of their mean."""
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.counts + other.counts, self.losses + other.losses, self.squares + other.squares
+        )
+
+    @classmethod
+    def of(
+        cls, y: Ints, s: Ints, predicted: Ints, loss: Floats, *, groups: int, classes: int
+    ) -> Tally:
+        """Count rows by group, class and predicted class, and sum their losses."""
+        cell = s * classes + y
+        counts = np.bincount(cell * classes + predicted, minlength=groups * classes * classes)
+        losses, squares = (
+            np.bincount(cell, weights=values, minlength=groups * classes)
+            for values in (loss, loss**2)
+        )
+        return cls(
+            counts.reshape(groups, classes, classes),
+            losses.reshape(groups, classes),
+            squares.reshape(groups, classes),
+        )
+
+    @property
+    def cells(self) -> Ints:
+        """Rows per (group, class)."""
+        cells: Ints = self.counts.sum(axis=2)
+        return cells

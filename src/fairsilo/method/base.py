@@ -1,0 +1,96 @@
+"""What a method is given (a task) and what it leaves (one predictor, or one per client)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.compute import jax, jnp
+from fairsilo.engine import Outcome, Watch
+from fairsilo.fairness.constraint import Dgeo, Estimator
+from fairsilo.model.base import Model
+from fairsilo.model.loss import cross_entropy, probabilities
+from fairsilo.partition.federation import Federation
+from fairsilo.solver import Solver
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Train `model` on the federation's rows under the constraints, epsilon for each."""
+
+    federation: Federation
+    model: Model
+    constraints: tuple[Dgeo, ...]
+    epsilon: float
+    estimator: Estimator
+    solver: Solver
+    rounds: int
+    seed: int
+    engine: str = "pooled"
+
+
+class Predictor(Protocol):
+    """A trained model as its user sees it: rows in, probabilities and classes out."""
+
+    def probabilities(self, x: Floats, s: Ints) -> Floats:
+        """Class probabilities, (n, classes)."""
+
+    def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
+        """Predicted classes; the seed matters only to predictors that draw."""
+
+    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
+        """The loss of every row."""
+
+
+@partial(jax.jit, static_argnames="model")
+def _probabilities(model: Model, theta: jax.Array, x: jax.Array) -> jax.Array:
+    return probabilities(model.scores(theta, x))
+
+
+@partial(jax.jit, static_argnames="model")
+def _losses(model: Model, theta: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    return cross_entropy(model.scores(theta, x), y)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The model itself: the most probable class, the lower one on a tie."""
+
+    model: Model
+    theta: Floats
+
+    def probabilities(self, x: Floats, s: Ints) -> Floats:
+        """Class probabilities, (n, classes)."""
+        return np.asarray(_probabilities(self.model, self.theta, jnp.asarray(x)))
+
+    def labels(self, x: Floats, s: Ints, seed: int = 0) -> Ints:
+        """The most probable class."""
+        return np.argmax(self.probabilities(x, s), axis=1).astype(np.int64)
+
+    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
+        """Cross-entropy of every row."""
+        return np.asarray(_losses(self.model, self.theta, jnp.asarray(x), jnp.asarray(y)))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One predictor, or one per client, and how training went."""
+
+    predictors: tuple[Predictor, ...]
+    outcome: Outcome
+    numbers_up: int
+    """Numbers sent per client and round."""
+    numbers_down: int
+    notes: tuple[str, ...] = field(default=())
+    """What a reader must know: clients left out, programs that had no solution."""
+
+
+Method = Callable[[Task, Watch | None], Trained]

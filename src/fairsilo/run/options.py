@@ -1,0 +1,79 @@
+"""The options of a training run, checked before anything is read or written."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairsilo.errors import FairSiloError
+
+METHODS = ("fedfair", "lco", "fedavg")
+SOLVERS = ("newton", "lbfgs", "agp")
+ESTIMATORS = ("mean", "pooled")
+MODELS = ("lr", "mlp")
+PARTITIONS = ("iid", "skewed", "dirichlet")
+ENGINES = ("pooled", "clientwise")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything `fairsilo train` can be told; None means the default of the data set."""
+
+    data: str
+    label: str | None = None
+    protected_class: str | None = None
+    group: str | None = None
+    groups: tuple[str, ...] | None = None
+    drop_group: bool = False
+    client: str | None = None
+    clients: int | None = None
+    partition: str = "iid"
+    alpha: float = 0.5
+    split: str | None = None
+    test_fraction: float | None = None
+    seed: int = 0
+    method: str = "fedfair"
+    model: str = "lr"
+    solver: str | None = None
+    estimator: str = "pooled"
+    epsilon: float = 0.05
+    rounds: int | None = None
+    engine: str = "pooled"
+    variant: str = "default"
+    data_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        choose("--method", self.method, METHODS)
+        choose("--model", self.model, MODELS)
+        choose("--estimator", self.estimator, ESTIMATORS)
+        choose("--partition", self.partition, PARTITIONS)
+        choose("--engine", self.engine, ENGINES)
+        if self.solver is not None:
+            choose("--solver", self.solver, SOLVERS)
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise FairSiloError(
+                f"--epsilon is {self.epsilon}: give a number of at least 0, such as 0.05"
+            )
+        if not (math.isfinite(self.alpha) and self.alpha > 0):
+            raise FairSiloError(f"--alpha is {self.alpha}: give a number above 0, such as 0.5")
+        if self.rounds is not None and self.rounds < 1:
+            raise FairSiloError(f"--rounds is {self.rounds}: give at least 1")
+        if self.seed < 0:
+            raise FairSiloError(f"--seed is {self.seed}: give a whole number of at least 0")
+        if self.client is not None and self.clients is not None:
+            raise FairSiloError("give --client or --clients, not both")
+        if self.split is not None and self.test_fraction is not None:
+            raise FairSiloError("give --split or --test-fraction, not both")
+
+
+def choose(option: str, value: str, known: Iterable[str]) -> None:
+    """Refuse a value that is not one of the known ones, and name the nearest."""
+    known = tuple(known)
+    if value in known:
+        return
+    near = difflib.get_close_matches(value, known, n=1)
+    hint = f", perhaps {near[0]!r}" if near else ""
+    raise FairSiloError(f"{option} {value!r} is unknown: choose one of {', '.join(known)}{hint}")

@@ -1,0 +1,170 @@
+"""From options to arrays: read the table, decide who holds which row, fit the encoder."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.data import (
+    CLIENT_COLUMN,
+    DATASETS,
+    Encoder,
+    EncoderSums,
+    Schema,
+    build_labels,
+    infer_schema,
+    load,
+    read_table,
+    schema_of,
+)
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness import Dgeo, check_defined
+from fairsilo.fairness.weigh import totals_of
+from fairsilo.method.base import Floats, Ints
+from fairsilo.partition import TEST
+from fairsilo.partition.federation import Federation
+from fairsilo.run.options import Options
+from fairsilo.run.share import share_out
+
+SETUP_EXCHANGES = 2
+"""Before the first round the silos send the encoder's sums, then the counts of their cells."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A federation ready to train, the test rows, and how to read them."""
+
+    schema: Schema
+    encoder: Encoder
+    federation: Federation
+    client_names: tuple[str, ...]
+    test_x: Floats
+    test_y: Ints
+    test_s: Ints
+    constraints: tuple[Dgeo, ...]
+    protected_class: str
+    groups: tuple[str, ...]
+    """The groups that are compared, in the user's order."""
+
+    @property
+    def encoder_width(self) -> int:
+        """How many numbers a row is encoded into."""
+        return self.federation.x.shape[1]
+
+    def describe(self, pair: Dgeo) -> str:
+        """A constraint in words: "Female - Male in >50K"."""
+        names, classes = self.schema.groups, self.schema.classes
+        return f"{names[pair.a]} - {names[pair.b]} in {classes[pair.c]}"
+
+
+def prepare(options: Options) -> Prepared:
+    """Read, split, encode. Raises FairSiloError before anything is written."""
+    frame, schema, options = _table(options)
+    y, s = build_labels(frame, schema)
+    protected, groups, constraints = _constraints(schema, options)
+    client, names = share_out(frame, y, options, schema.classes.index(protected))
+
+    trained = client >= 0
+    encoder = Encoder.fit(schema, _encoder_sums(frame[trained], client[trained], schema))
+    shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
+    federation = Federation.of(
+        encoder.transform(frame[trained]), y[trained], s[trained], client[trained], **shape
+    )
+    if len(np.unique(federation.y)) < 2:
+        only = schema.classes[int(federation.y[0])]
+        raise FairSiloError(
+            f"all training rows are of class {only!r}: give rows of at least two classes"
+        )
+    totals = totals_of(federation, constraints)
+    if options.method != "fedavg":
+        estimator = "local" if options.method == "lco" else options.estimator
+        check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
+    test = client == TEST
+    return Prepared(
+        schema=schema,
+        encoder=encoder,
+        federation=federation,
+        client_names=names,
+        test_x=encoder.transform(frame[test]),
+        test_y=y[test],
+        test_s=s[test],
+        constraints=constraints,
+        protected_class=protected,
+        groups=groups,
+    )
+
+
+def _encoder_sums(frame: pd.DataFrame, client: Ints, schema: Schema) -> EncoderSums:
+    """Every silo's own sums, added: the same numbers as over a network."""
+    order = np.argsort(client, kind="stable")
+    cuts = np.flatnonzero(np.diff(client[order])) + 1
+    parts = np.split(order, cuts)
+    return reduce(add, (EncoderSums.of(frame.iloc[part], schema) for part in parts))
+
+
+def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
+    """The table and its schema; a named data set fills in what the user left open."""
+    if options.data in DATASETS:
+        known = DATASETS[options.data]
+        for name in ("label", "group", "client", "split"):
+            if getattr(options, name) is not None:
+                raise FairSiloError(
+                    f"--{name} does not go with the data set {options.data!r}, whose columns are "
+                    "fixed: leave it out"
+                )
+        frame = load(options.data, data_dir=options.data_dir, variant=options.variant)
+        schema = schema_of(options.data, frame, drop_group=options.drop_group)
+        filled = replace(
+            options,
+            protected_class=options.protected_class or known.protected_class,
+            groups=options.groups or known.groups,
+        )
+        return frame, schema, filled
+    for name in ("label", "group", "protected_class"):
+        if getattr(options, name) is None:
+            raise FairSiloError(
+                f"--{name.replace('_', '-')} is missing: own data need --label, --group and "
+                f"--protected-class (the named data sets are {', '.join(DATASETS)})"
+            )
+    frame = read_table(options.data)
+    if options.client is None and options.clients is None and CLIENT_COLUMN in frame:
+        options = replace(options, client=CLIENT_COLUMN)
+    exclude = [name for name in (options.client, options.split) if name is not None]
+    assert options.label is not None and options.group is not None
+    schema = infer_schema(
+        frame,
+        label=options.label,
+        group=options.group,
+        exclude=exclude,
+        drop_group=options.drop_group,
+    )
+    return frame, schema, options
+
+
+def _constraints(
+    schema: Schema, options: Options
+) -> tuple[str, tuple[str, ...], tuple[Dgeo, ...]]:
+    """One constraint per pair of groups."""
+    protected = options.protected_class
+    if protected not in schema.classes:
+        raise FairSiloError(
+            f"--protected-class {protected!r} is not a class of column {schema.label!r}: choose "
+            f"one of {', '.join(schema.classes)}"
+        )
+    groups = options.groups or schema.groups
+    for group in groups:
+        if group not in schema.groups:
+            raise FairSiloError(
+                f"--groups {group!r} is not a value of column {schema.group!r}: choose from "
+                f"{', '.join(schema.groups)}"
+            )
+    if len(set(groups)) < 2:
+        raise FairSiloError("--groups needs at least two different groups, such as Female,Male")
+    c = schema.classes.index(protected)
+    pairs = itertools.combinations([schema.groups.index(group) for group in groups], 2)
+    return protected, tuple(groups), tuple(Dgeo(a, b, c) for a, b in pairs)

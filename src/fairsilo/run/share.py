@@ -1,0 +1,74 @@
+"""Who holds which row: as a column says, or dealt out by a seeded partition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.data import DATASETS
+from fairsilo.data.columns import column
+from fairsilo.errors import FairSiloError
+from fairsilo.method.base import Ints
+from fairsilo.partition import TEST, by_column, draw, split_column
+from fairsilo.run.options import Options
+
+TEST_FRACTION = 0.2
+
+
+def share_out(
+    frame: pd.DataFrame, y: Ints, options: Options, protected: int
+) -> tuple[Ints, tuple[str, ...]]:
+    """The client of every row (TEST for a test row) and the clients' names."""
+    known = DATASETS.get(options.data)
+    is_test = None
+    if options.split is not None:
+        is_test = split_column(column(frame, options.split), column=options.split)
+    if options.client is not None:
+        if is_test is None:
+            is_test = _draw_test(y, options)
+        return _by_column(frame, is_test, options.client)
+    count = options.clients
+    if count is None:
+        if known is None:
+            raise FairSiloError(
+                "it is not said who holds the rows: give --client COLUMN, or --clients N to deal "
+                "them out"
+            )
+        count = known.clients
+    names = tuple(str(i + 1) for i in range(count))
+    common = {
+        "kind": options.partition,
+        "clients": count,
+        "seed": options.seed,
+        "protected": protected,
+        "alpha": options.alpha,
+    }
+    if is_test is not None:
+        train = np.flatnonzero(~is_test)
+        client = np.full(len(y), TEST, dtype=np.int64)
+        client[train] = draw(y[train], train_rows=len(train), test_rows=0, **common)  # type: ignore[arg-type]
+        return client, names
+    if known is not None and options.test_fraction is None:
+        sizes = {"train_rows": known.train_rows, "test_rows": known.test_rows}
+        return draw(y, **sizes, **common), names  # type: ignore[arg-type]
+    return draw(y, test_fraction=_fraction(options), **common), names  # type: ignore[arg-type]
+
+
+def _fraction(options: Options) -> float:
+    return TEST_FRACTION if options.test_fraction is None else options.test_fraction
+
+
+def _draw_test(y: Ints, options: Options) -> np.ndarray:
+    drawn = draw(y, kind="iid", clients=1, test_fraction=_fraction(options), seed=options.seed)
+    return drawn == TEST
+
+
+def _by_column(
+    frame: pd.DataFrame, is_test: np.ndarray, name: str
+) -> tuple[Ints, tuple[str, ...]]:
+    """Clients as the column names them; one whose rows are all test rows is no client."""
+    client, names = by_column(column(frame, name), column=name)
+    kept = np.unique(client[~is_test])
+    place = np.full(len(names), TEST, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    return np.where(is_test, TEST, place[client]), tuple(names[i] for i in kept)

@@ -1,0 +1,141 @@
+"""The run folder (design, section 7): written atomically, read back to the last bit."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from fairsilo import __version__
+from fairsilo.data import Encoder, Schema, write_atomic
+from fairsilo.errors import FairSiloError
+from fairsilo.method.base import Plain, Predictor
+from fairsilo.model import MODELS
+from fairsilo.run.train import Metrics, Run
+
+FORMAT = 1
+"""Raised when model.json changes in a way that older versions cannot read."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A run read back from its folder: enough to predict and to say what it is."""
+
+    predictors: tuple[Predictor, ...]
+    encoder: Encoder
+    schema: Schema
+    description: dict[str, Any]
+    metrics: Metrics
+
+
+def save(run: Run, folder: Path) -> None:
+    """Write the run folder; model.json comes last, so that a folder that has it is complete."""
+    files = {
+        "model.safetensors": save_tensors(_tensors(run)),
+        "history.parquet": _parquet(history(run)),
+        "metrics.json": _json(run.metrics),
+        "model.json": _json(_describe(run)),
+    }
+    for name, content in files.items():
+        write_atomic(folder / name, content)
+
+
+def load(folder: Path) -> Saved:
+    """Read a run folder back."""
+    description = _read_json(folder / "model.json")
+    if description.get("format") != FORMAT:
+        raise FairSiloError(
+            f"{folder} was written by another version of fairsilo (format "
+            f"{description.get('format')!r}): use that version, or train again"
+        )
+    schema = Schema.model_validate(description["schema"])
+    encoder = Encoder.from_json(description["encoder"])
+    path = folder / "model.safetensors"
+    try:
+        tensors = load_tensors(path.read_bytes())
+    except Exception as error:
+        raise FairSiloError(f"{path} cannot be read as safetensors: train again") from error
+    model = MODELS[description["model"]](len(encoder.feature_names), len(schema.classes))
+    predictors = tuple(Plain(model, theta) for theta in tensors["theta"])
+    return Saved(predictors, encoder, schema, description, _read_json(folder / "metrics.json"))
+
+
+def history(run: Run) -> pd.DataFrame:
+    """One row per round: loss, each D_k, each multiplier, step, residual, bytes."""
+    trained, metrics = run.trained, run.metrics
+    record = trained.outcome.history
+    rounds = max(trained.outcome.rounds, 1)
+    columns: dict[str, Any] = {
+        "round": np.arange(1, trained.outcome.rounds + 1),
+        "loss": record.loss,
+    }
+    for name, values in (("d", record.d), ("mu", record.mu)):
+        for k in range(values.shape[1]):
+            columns[f"{name}_{k + 1}"] = values[:, k]
+    columns["step"] = record.step
+    columns["residual"] = record.residual
+    columns["violation"] = record.violation
+    columns["bytes_up"] = metrics["bytes_up"] // rounds
+    columns["bytes_down"] = metrics["bytes_down"] // rounds
+    return pd.DataFrame(columns)
+
+
+def _tensors(run: Run) -> dict[str, np.ndarray]:
+    members = [one.theta for one in run.trained.predictors if isinstance(one, Plain)]
+    return {"theta": np.stack(members)}
+
+
+def _describe(run: Run) -> dict[str, Any]:
+    options, prepared = run.options, run.prepared
+    settings = asdict(options)
+    settings.pop("data_dir")
+    settings["data"] = options.data if "/" not in options.data else Path(options.data).name
+    return {
+        "format": FORMAT,
+        "fairsilo": __version__,
+        "model": options.model,
+        "method": options.method,
+        "epsilon": run.metrics["epsilon"],
+        "groups": prepared.groups,
+        "protected_class": prepared.protected_class,
+        "constraints": [prepared.describe(pair) for pair in prepared.constraints],
+        "trained": {
+            key: run.metrics[key]
+            for key in ("solver", "estimator", "clients", "rounds", "converged", "reason")
+        },
+        "options": settings,
+        "client_names": prepared.client_names,
+        "schema": prepared.schema.model_dump(mode="json"),
+        "encoder": prepared.encoder.to_json(),
+    }
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise FairSiloError(
+            f"{path} does not exist: give the folder that `fairsilo train --out` wrote"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise FairSiloError(f"{path} cannot be read ({error}): train again") from None
+    if not isinstance(content, dict):
+        raise FairSiloError(f"{path} is not a run of fairsilo: train again")
+    return content

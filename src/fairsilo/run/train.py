@@ -1,0 +1,212 @@
+"""One training run: train, train without the constraint beside it, measure both."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.engine import Watch
+from fairsilo.evaluate import Tally, average, summary
+from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, loss
+from fairsilo.evaluate.metrics import accuracy as accuracy_of
+from fairsilo.method import METHODS, Predictor, Task, Trained
+from fairsilo.method.base import Floats, Ints
+from fairsilo.model import MODELS
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import SETUP_EXCHANGES, Prepared, prepare
+from fairsilo.solver import SOLVERS, Agp, Status
+
+ROUNDS = {"newton": 150, "lbfgs": 300, "agp": 20_000}
+"""The most rounds a solver gets unless --rounds says otherwise."""
+LARGEST_MATRIX = 2_000
+"""Networks with more parameters train by L-BFGS: a Hessian would be too large to send."""
+
+Metrics = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, in memory."""
+
+    options: Options
+    prepared: Prepared
+    trained: Trained
+    metrics: Metrics
+
+
+def plan(options: Options, prepared: Prepared) -> Task:
+    """The task that the options describe, with the defaults filled in."""
+    model = MODELS[options.model](prepared.encoder_width, len(prepared.schema.classes))
+    name = options.solver or ("newton" if model.size <= LARGEST_MATRIX else "lbfgs")
+    return Task(
+        federation=prepared.federation,
+        model=model,
+        constraints=prepared.constraints,
+        epsilon=options.epsilon,
+        estimator=options.estimator,  # type: ignore[arg-type]
+        solver=SOLVERS[name](),
+        rounds=options.rounds or ROUNDS[name],
+        seed=options.seed,
+        engine=options.engine,
+    )
+
+
+def execute(options: Options, watch: Watch | None = None, baseline: bool = True) -> Run:
+    """Read the data, train, evaluate. Nothing is written."""
+    prepared = prepare(options)
+    task = plan(options, prepared)
+    started = time.perf_counter()
+    trained = METHODS[options.method](task, watch)
+    seconds = time.perf_counter() - started
+    metrics = measure(options, prepared, task, trained, seconds)
+    if baseline and options.method != "fedavg":
+        free = METHODS["fedavg"](replace(task, epsilon=0.0), None)
+        metrics["unconstrained"] = {"test": _on_test(prepared, free.predictors, options.seed)}
+    return Run(options, prepared, trained, metrics)
+
+
+def measure(
+    options: Options, prepared: Prepared, task: Task, trained: Trained, seconds: float
+) -> Metrics:
+    """The keys of design section 7, and what the report shows beside them."""
+    silos = [
+        tally_of(trained.predictors[0], part.x, part.y, part.s, prepared, options.seed)
+        for part in map(prepared.federation.only, range(prepared.federation.clients))
+    ]
+    whole = sum(silos[1:], start=silos[0])
+    pairs = prepared.constraints
+    outcome, clients = trained.outcome, prepared.federation.clients
+    width = 4 if isinstance(task.solver, Agp) and task.engine == "pooled" else 8
+    converged = outcome.status is Status.CONVERGED
+    test = _on_test(prepared, trained.predictors, options.seed)
+    return {
+        "method": options.method,
+        "solver": task.solver.name,
+        "model": options.model,
+        "estimator": "local" if options.method == "lco" else options.estimator,
+        "epsilon": None if options.method == "fedavg" else options.epsilon,
+        "clients": clients,
+        "rounds": outcome.rounds,
+        "converged": converged,
+        "reason": explain(task, trained, whole, prepared),
+        "train": {
+            "rows": prepared.federation.rows,
+            "loss": loss(whole),
+            "accuracy": accuracy_of(whole),
+            "dgeo_mean": dgeo_mean(silos, pairs),
+            "dgeo_pooled": dgeo_pooled(whole, pairs),
+        },
+        "test": {
+            "rows": len(prepared.test_y),
+            **test,
+            "cells": _cells(prepared, trained.predictors[0], options.seed),
+        },
+        "constant": _constant(prepared),
+        "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
+        "bytes_down": trained.numbers_down * width * clients * outcome.rounds,
+        "setup_exchanges": SETUP_EXCHANGES,
+        "seconds": seconds,
+        "notes": list(trained.notes),
+        "by_client": [
+            {
+                "client": name,
+                "rows": int(silo.counts.sum()),
+                "accuracy": accuracy_of(silo),
+                "dgeo": dgeo_pooled(silo, pairs),
+            }
+            for name, silo in zip(prepared.client_names, silos, strict=True)
+        ],
+    }
+
+
+def tally_of(
+    predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared, seed: int
+) -> Tally:
+    """Counts and losses of a predictor on some rows."""
+    schema = prepared.schema
+    return Tally.of(
+        y,
+        s,
+        predictor.labels(x, s, seed),
+        predictor.losses(x, y, s),
+        groups=len(schema.groups),
+        classes=len(schema.classes),
+    )
+
+
+def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> str:
+    """Why training ended, in words; a collapsed model is called so even where it converged."""
+    outcome, last = trained.outcome, trained.outcome.last
+    left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
+    tolerance = f"tolerance {task.solver.tolerance:.0e}"
+    reason = {
+        Status.CONVERGED: f"converged: {left}, {tolerance}",
+        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {tolerance}",
+        Status.STALLED: f"not converged: no further progress with {left}, {tolerance}",
+        Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
+    }[outcome.status]
+    predicted = train.counts.sum(axis=(0, 1))
+    if np.count_nonzero(predicted) == 1:
+        name = prepared.schema.classes[int(np.argmax(predicted))]
+        reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+    return reason
+
+
+def _on_test(
+    prepared: Prepared, predictors: tuple[Predictor, ...], seed: int
+) -> dict[str, float | None]:
+    """Test metrics, averaged over the predictors."""
+    x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
+    return average(
+        [
+            summary(tally_of(one, x, y, s, prepared, seed), prepared.constraints)
+            for one in predictors
+        ]
+    )
+
+
+def _cells(prepared: Prepared, predictor: Predictor, seed: int) -> list[dict[str, Any]]:
+    """For every group and class on the test rows: size, what was predicted, mean loss, spread."""
+    schema = prepared.schema
+    tally = tally_of(
+        predictor, prepared.test_x, prepared.test_y, prepared.test_s, prepared, seed
+    )
+    cells = []
+    for g, group in enumerate(schema.groups):
+        for c, name in enumerate(schema.classes):
+            rows = int(tally.cells[g, c])
+            mean = tally.losses[g, c] / rows if rows else None
+            spread = tally.squares[g, c] / rows - mean**2 if mean is not None else None
+            cells.append(
+                {
+                    "group": group,
+                    "class": name,
+                    "rows": rows,
+                    "predicted": dict(
+                        zip(schema.classes, map(int, tally.counts[g, c]), strict=True)
+                    ),
+                    "loss": mean,
+                    "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
+                }
+            )
+    return cells
+
+
+def _constant(prepared: Prepared) -> dict[str, float | None]:
+    """Always the most frequent training class: what any model has to beat."""
+    schema, y, s = prepared.schema, prepared.test_y, prepared.test_s
+    common = int(np.argmax(np.bincount(prepared.federation.y, minlength=len(schema.classes))))
+    tally = Tally.of(
+        y,
+        s,
+        np.full(len(y), common),
+        np.zeros(len(y)),
+        groups=len(schema.groups),
+        classes=len(schema.classes),
+    )
+    result = summary(tally, prepared.constraints)
+    result.pop("dgeo_pooled")
+    return result
