@@ -35,6 +35,8 @@ class Task:
     rounds: int
     seed: int
     engine: str = "pooled"
+    group_columns: tuple[int, ...] = ()
+    """The columns of x that encode the group: AF's adversary must not see them."""
 
 
 class Predictor(Protocol):

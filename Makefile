@@ -1,0 +1,37 @@
+# Two commands do everything: `make run` and `make test`. Both set up .venv on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEV := $(VENV)/.ready-dev
+
+.PHONY: run test lint bench clean
+
+run: $(READY)  ## train a fair model on real data and leave a report
+	$(BIN)/fairsilo train --data adult --epsilon 0.1 --out runs/adult
+
+test: $(DEV) lint  ## everything that CI checks
+	$(BIN)/python -m pytest -n 2
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(DEV)  ## the core's speed and memory, as ratios in one run
+	$(BIN)/python -m benchmarks.core
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("fairsilo needs Python 3.11 or newer: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(DEV): pyproject.toml $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(READY)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,46 @@
+"""The command line: thin, and slow imports happen only in the command that needs them."""
+
+import os
+import sys
+
+import typer
+
+from fairsilo import __version__
+from fairsilo.cli.data import app as data_app
+from fairsilo.cli.predict import predict
+from fairsilo.cli.train import train
+from fairsilo.errors import FairSiloError
+
+app = typer.Typer(
+    name="fairsilo",
+    help="Train one classifier across several organisations, without moving rows, and fair "
+    "between groups of people.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(train)
+app.command()(predict)
+app.add_typer(data_app, name="data")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def main() -> None:
+    """Run a command; a user's mistake ends with one sentence and exit code 2."""
+    try:
+        app()
+    except FairSiloError as error:
+        print(f"fairsilo: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("fairsilo: interrupted, nothing was written", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,113 @@
+"""What the person at the keyboard sees: rounds as they go by, and the result as a table."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from fairsilo.run import Run
+from fairsilo.solver import Record
+
+UNDEFINED = "–"  # noqa: RUF001
+
+
+class Rounds:
+    """Live progress on a terminal; elsewhere a line now and then."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.console = Console(stderr=True)
+        self.live = Live(console=self.console, transient=True, refresh_per_second=8)
+        self.started = time.monotonic()
+        self.said = self.started
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self.live.start()
+            self.live.update(Text(f"{self.title}: reading the data"))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.live.stop()
+
+    def watch(self, rounds: int, record: Record) -> None:
+        """Show one round."""
+        d = np.asarray(record.d)
+        gap = f"  largest |D| {np.abs(d).max():.5f}" if d.size else ""
+        line = (
+            f"{self.title}: round {rounds:,}  loss {float(record.loss):.6f}{gap}  "
+            f"residual {float(record.residual):.1e}  {time.monotonic() - self.started:.0f} s"
+        )
+        if self.console.is_terminal:
+            self.live.update(Text(line))
+        elif rounds == 1 or time.monotonic() - self.said > 5:
+            self.said = time.monotonic()
+            self.console.print(line, highlight=False, soft_wrap=True)
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number for a table, or a dash where it is undefined."""
+    return UNDEFINED if value is None else f"{value:.{digits}f}"
+
+
+def show_run(run: Run, folder: Path) -> None:
+    """The result table and where it lies."""
+    console = Console()
+    metrics = run.metrics
+    table = Table(title=_title(run), title_justify="left", title_style="bold")
+    table.add_column("test rows", no_wrap=True)
+    for name in ("accuracy", "balanced", "fairness", "harm. mean", "DGEO"):
+        table.add_column(name, justify="right")
+    lines = [(metrics["method"], metrics["test"], "bold")]
+    if "unconstrained" in metrics:
+        lines.append(("unconstrained", metrics["unconstrained"]["test"], ""))
+    lines.append(("constant", metrics["constant"], "dim"))
+    keys = ("accuracy", "balanced_accuracy", "fairness", "harmonic_mean", "dgeo_pooled")
+    for name, values, style in lines:
+        table.add_row(name, *(number(values.get(key)) for key in keys), style=style)
+    console.print(table)
+    console.print(
+        "fairness = 1 - difference of true-positive rates; DGEO = difference of mean losses; "
+        "constant = always the most frequent class",
+        style="dim",
+        highlight=False,
+    )
+    train = metrics["train"]
+    limit = "" if metrics["epsilon"] is None else f", epsilon {metrics['epsilon']:g}"
+    console.print(
+        f"on the training rows: loss {number(train['loss'])}, DGEO {number(train['dgeo_pooled'])} "
+        f"(pooled), {number(train['dgeo_mean'])} (mean){limit}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    mark = "green" if metrics["converged"] else "yellow"
+    console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
+    for note in metrics["notes"]:
+        console.print(Text(f"note: {note}", style="yellow"))
+    up = metrics["bytes_up"] / max(metrics["clients"], 1)
+    console.print(
+        f"{metrics['seconds']:.1f} s, {up / 1e3:,.1f} kB sent by each client", highlight=False
+    )
+    console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
+
+
+def _title(run: Run) -> str:
+    prepared = run.prepared
+    return (
+        f"{Path(run.options.data).name}: {prepared.federation.rows:,} training rows of "
+        f"{prepared.federation.clients} clients, {len(prepared.test_y):,} test rows; "
+        f"{' and '.join(prepared.groups)} in {prepared.protected_class}"
+    )

@@ -1,0 +1,170 @@
+"""`fairsilo train`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairsilo.errors import FairSiloError
+
+DATA, WHO, HOW, OUT = "Data", "Who holds which row", "Training", "Output"
+
+
+def train(
+    data: Annotated[
+        str,
+        typer.Option(
+            help="adult, compas, drug, a CSV or Parquet file, or a folder with one file per client.",
+            rich_help_panel=DATA,
+        ),
+    ],
+    label: Annotated[
+        str | None, typer.Option(help="Column with the class.", rich_help_panel=DATA)
+    ] = None,
+    protected_class: Annotated[
+        str | None,
+        typer.Option(help="Class in which groups must be treated alike.", rich_help_panel=DATA),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column with the group.", rich_help_panel=DATA)
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Groups to compare, such as Female,Male; of three or more, every pair. "
+            "Default: all that occur.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    drop_group: Annotated[
+        bool, typer.Option(help="Leave the group out of the features.", rich_help_panel=DATA)
+    ] = False,
+    variant: Annotated[
+        str,
+        typer.Option(help="Variant of a named data set (see `data list`).", rich_help_panel=DATA),
+    ] = "default",
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the raw files of compas and drug.",
+            envvar="FAIRSILO_DATA",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option(help="Column that says who holds a row.", rich_help_panel=WHO),
+    ] = None,
+    clients: Annotated[
+        int | None,
+        typer.Option(help="Deal the rows out to this many clients.", rich_help_panel=WHO),
+    ] = None,
+    partition: Annotated[
+        str, typer.Option(help="How to deal: iid, skewed or dirichlet.", rich_help_panel=WHO)
+    ] = "iid",
+    alpha: Annotated[
+        float,
+        typer.Option(help="Concentration of dirichlet; small is uneven.", rich_help_panel=WHO),
+    ] = 0.5,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Column with the values train and test.", rich_help_panel=WHO),
+    ] = None,
+    test_fraction: Annotated[
+        float | None,
+        typer.Option(help="Share of rows drawn for testing; default 0.2.", rich_help_panel=WHO),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of every draw; same seed, same run.", rich_help_panel=HOW)
+    ] = 0,
+    method: Annotated[
+        str, typer.Option(help="fedfair, lco or fedavg.", rich_help_panel=HOW)
+    ] = "fedfair",
+    model: Annotated[
+        str,
+        typer.Option(
+            help="lr (logistic regression) or mlp (network, 8-4).", rich_help_panel=HOW
+        ),
+    ] = "lr",
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            help="newton, lbfgs or agp (the paper's). Default: newton, lbfgs for large networks.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="pooled (all rows alike) or mean (the paper's average over clients).",
+            rich_help_panel=HOW,
+        ),
+    ] = "pooled",
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            help="Largest allowed difference of the groups' losses (DGEO).", rich_help_panel=HOW
+        ),
+    ] = 0.05,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp).",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(help="pooled (fast) or clientwise (client by client).", rich_help_panel=HOW),
+    ] = "pooled",
+    baseline: Annotated[
+        bool,
+        typer.Option(help="Also train without the constraint, to compare.", rich_help_panel=HOW),
+    ] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the results; default runs/DATA-METHOD, overwritten.",
+            rich_help_panel=OUT,
+        ),
+    ] = None,
+) -> None:
+    """Train a classifier across clients, fair between groups, and write a run folder.
+
+    Own data: fairsilo train --data loans.csv --label income --protected-class ">50K" --group sex
+    --groups Female,Male --client bank --split part --epsilon 0.05 --out runs/loans
+    """
+    from fairsilo.cli.show import Rounds, show_run
+    from fairsilo.run import Options, execute, save
+
+    options = Options(
+        data=data,
+        label=label,
+        protected_class=protected_class,
+        group=group,
+        groups=None if groups is None else tuple(name.strip() for name in groups.split(",")),
+        drop_group=drop_group,
+        client=client,
+        clients=clients,
+        partition=partition,
+        alpha=alpha,
+        split=split,
+        test_fraction=test_fraction,
+        seed=seed,
+        method=method,
+        model=model,
+        solver=solver,
+        estimator=estimator,
+        epsilon=epsilon,
+        rounds=rounds,
+        engine=engine,
+        variant=variant,
+        data_dir=data_dir,
+    )
+    folder = out or Path("runs") / f"{Path(data).stem}-{method}"
+    if folder.exists() and not folder.is_dir():
+        raise FairSiloError(f"--out {folder} is a file: give a folder")
+    with Rounds(f"training {method} on {Path(data).name}") as progress:
+        run = execute(options, progress.watch, baseline)
+    save(run, folder)
+    show_run(run, folder)

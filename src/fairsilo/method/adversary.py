@@ -1,0 +1,93 @@
+"""AF's adversary (Du, Xu, Wu, Tong 2021): row weights from Gaussian kernels, by a linear program.
+
+    w_j(alpha) = sum_r alpha_r K(x_j, z_r),   K(x, z) = exp(-|x - z|^2 / (2 sigma^2))
+
+    max_alpha  sum_j w_j l_j
+    s.t.       sum_j w_j = n,   0 <= alpha_r <= 5,
+               | (1/n) ( sum_j s_j w_j u_j - sbar_w sum_j u_j ) | <= tau,
+               sbar_w = (1/n) sum_j w_j s_j
+
+Every coefficient is a sum over rows: clients send `AdversarySums`, the server adds them, solves
+and broadcasts alpha and sbar_w. Rows of groups other than the two compared ones weigh in the
+loss, and have no part in the covariance, whose n counts the rows of the two.
+
+The authors draw the reference points z from the test inputs. Here they leak no row: each column
+is drawn on its own from what the clients' sums say of it, normal with the column's mean and
+spread, or, where all values are 0 or 1 (one-hot), 1 at the column's frequency. Columns of one
+category drawn apart have the same mean squared distance to a row as one drawn together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
+
+from fairsilo.method.agnostic_sums import AdversarySums
+from fairsilo.method.base import Floats
+
+POINTS = 30
+SIGMA = 2.0
+ALPHA_MAX = 5.0
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """What the reference points are drawn from: sums over one client's rows, per column."""
+
+    rows: int
+    total: Floats
+    squares: Floats
+    off_binary: Floats
+    """sum x^2 (1 - x)^2: zero exactly where all values are 0 or 1."""
+
+    @classmethod
+    def of(cls, x: Floats) -> ColumnSums:
+        """One client's part."""
+        return cls(len(x), x.sum(0), (x**2).sum(0), (x**2 * (1 - x) ** 2).sum(0))
+
+    def __add__(self, other: ColumnSums) -> ColumnSums:
+        return ColumnSums(
+            self.rows + other.rows,
+            self.total + other.total,
+            self.squares + other.squares,
+            self.off_binary + other.off_binary,
+        )
+
+    def draw(self, points: int, seed: int) -> Floats:
+        """Seeded reference points z, (points, columns)."""
+        rng = np.random.default_rng(seed)
+        mean = self.total / self.rows
+        spread = np.sqrt(np.maximum(self.squares / self.rows - mean**2, 0))
+        shape = (points, len(mean))
+        normal, uniform = rng.standard_normal(shape), rng.random(shape)
+        return np.where(self.off_binary == 0, uniform < mean, mean + spread * normal)
+
+
+def kernels(x: Floats, points: Floats, sigma: float = SIGMA) -> Floats:
+    """K(x_j, z_r), (n, R); a client computes it once."""
+    result: Floats = np.exp(-cdist(x, points, "sqeuclidean") / (2 * sigma**2))
+    return result
+
+
+def covariance_row(sums: AdversarySums, paired: int) -> Floats:
+    """The covariance as a linear function of alpha: its coefficients, (R,)."""
+    mean_score = sums.score / paired
+    return np.asarray((sums.group_score_kernel - sums.group_kernel * mean_score) / paired)
+
+
+def worst_weights(sums: AdversarySums, rows: int, paired: int, tau: float) -> Floats | None:
+    """alpha (R,) of the program, or None where no weights within the bounds are so fair."""
+    covariance = covariance_row(sums, paired)
+    solution = linprog(
+        -np.asarray(sums.loss_kernel) / rows,
+        A_ub=np.stack([covariance, -covariance]),
+        b_ub=[tau, tau],
+        A_eq=np.asarray(sums.kernel)[None] / rows,
+        b_eq=[1.0],
+        bounds=(0, ALPHA_MAX),
+        method="highs",
+    )
+    return None if solution.x is None else np.clip(solution.x, 0, ALPHA_MAX)

@@ -1,0 +1,100 @@
+"""Many values of one kind: sorted columns for dozens, a histogram for hundreds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairsilo.report.charts.frame import (
+    canvas,
+    figure,
+    mark,
+    marker,
+    pct,
+    text,
+    x_axis,
+    y_axis,
+)
+from fairsilo.report.charts.scale import Unit, fit
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.text import number, percent, plural
+
+BINS = 24
+
+
+def ranked(
+    title: str,
+    values: Sequence[tuple[str, float]],
+    *,
+    unit: Unit = "number",
+    reference: tuple[float, str] | None = None,
+    caption: Child = None,
+    x_title: str = "",
+    zero: bool = False,
+    height: int = 220,
+) -> Html:
+    """Values from low to high, one stalk each; `reference` is a line with a name."""
+    ordered = sorted(values, key=lambda pair: pair[1])
+    marks_at = [value for _, value in ordered]
+    extra = [reference[0]] if reference else []
+    scale = fit([*marks_at, *extra, *([0.0] if zero else [])], unit=unit)
+    show = percent if unit == "percent" else number
+    parts: list[Child] = [y_axis(scale, height)]
+    if reference:
+        parts.append(_level(reference, height * (1 - scale.at(reference[0]))))
+    for k, (name, value) in enumerate(ordered):
+        at, y = (k + 0.5) / len(ordered), height * (1 - scale.at(value))
+        strip = el(
+            "rect",
+            x=pct(k / len(ordered)),
+            width=pct(1 / len(ordered)),
+            y=0,
+            height=height,
+            class_="hit",
+        )
+        stalk = el("line", x1=pct(at), x2=pct(at), y1=f"{y:.1f}", y2=height, class_="stalk")
+        parts.append(mark(f"{name}: {show(value)}", strip, stalk, marker(at, y)))
+    if x_title:
+        parts.append(text(x_title, "100%", height + 18, "end", "axis"))
+    return figure(title, canvas(title, height, *parts), caption=caption, kind="ranked")
+
+
+def histogram(
+    title: str,
+    values: Sequence[float],
+    *,
+    unit: Unit = "number",
+    reference: tuple[float, str] | None = None,
+    caption: Child = None,
+    x_title: str = "",
+    thing: str = "client",
+    height: int = 220,
+) -> Html:
+    """How many values fall where; `reference` is a vertical line with a name."""
+    scale = fit([*values, *([reference[0]] if reference else [])], unit=unit)
+    counts, edges = np.histogram(values, bins=BINS, range=(scale.low, scale.high))
+    y_scale = fit([0.0, float(max(counts, default=1))])
+    show = percent if unit == "percent" else number
+    parts: list[Child] = [y_axis(y_scale, height, f"{thing}s")]
+    for k, amount in enumerate(counts):
+        y = height * (1 - y_scale.at(float(amount)))
+        spot = {"x": pct(k / BINS + 0.001), "width": pct(1 / BINS - 0.002)}
+        bar = el("rect", **spot, y=f"{y:.1f}", height=f"{height - y:.1f}", class_="bar")
+        strip = el("rect", **spot, y=0, height=height, class_="hit")
+        span = f"{show(float(edges[k]))} to {show(float(edges[k + 1]))}"
+        parts.append(mark(f"{plural(int(amount), thing)} at {span}", strip, bar))
+    if reference:
+        at = scale.at(reference[0])
+        anchor = "end" if at > 0.6 else "start"
+        parts.append(el("line", x1=pct(at), x2=pct(at), y1=0, y2=height, class_="level"))
+        shift = at + math.copysign(0.01, 0.6 - at)
+        parts.append(text(reference[1], pct(shift), 12, anchor, "tick"))
+    parts.append(x_axis(scale, height, x_title))
+    return figure(title, canvas(title, height, *parts), caption=caption, kind="histogram")
+
+
+def _level(reference: tuple[float, str], y: float) -> Html:
+    line = el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_="level")
+    return el("g", line, text(reference[1], "4", y - 6, "start", "tick"))

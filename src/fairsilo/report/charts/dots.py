@@ -1,0 +1,96 @@
+"""Estimates with whiskers, one row each: how large, and how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairsilo.evaluate.intervals import Interval
+from fairsilo.report.charts.frame import canvas, figure, mark, marker, pct, text, x_axis
+from fairsilo.report.charts.scale import Scale, Unit, fit
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.text import DASH, interval, number, percent, shorten
+
+ROW = 46
+"""Pixels per row: a line of text, and the whisker below it."""
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A value with a confidence interval (thick) and a wider, surer one (thin)."""
+
+    label: str
+    value: float | None
+    interval: Interval | None = None
+    outer: Interval | None = None
+    note: str = ""
+    """What the tooltip says beside the value, such as the number of rows."""
+
+
+def dots(
+    title: str,
+    rows: Sequence[Dot],
+    *,
+    unit: Unit = "number",
+    signed: bool = False,
+    band: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
+    caption: Child = None,
+    axis: str = "",
+) -> Html:
+    """Rows of dots with whiskers. `band` is shaded (an allowed range); `signed` draws zero."""
+    reach = [v for row in rows for v in _values(row)]
+    scale = fit([*reach, *(band or ()), *((0.0,) if signed else ())], unit=unit, limits=limits)
+    height = ROW * len(rows)
+    back: list[Child] = []
+    if band:
+        left, right = (min(max(scale.at(v), 0.0), 1.0) for v in band)
+        back.append(
+            el("rect", x=pct(left), width=pct(right - left), y=0, height=height, class_="band")
+        )
+    back.append(x_axis(scale, height, axis, lines=True))
+    if signed:
+        zero = pct(scale.at(0.0))
+        back.append(el("line", x1=zero, x2=zero, y1=0, y2=height, class_="rule zero"))
+    front = [_row(row, k * ROW, scale, unit, signed) for k, row in enumerate(rows)]
+    drawing = canvas(title, height, *back, *front, margin=False)
+    return figure(title, drawing, caption=caption, kind="dots")
+
+
+def _values(row: Dot) -> list[float]:
+    spans = [span for span in (row.interval, row.outer) if span]
+    ends = [end for span in spans for end in (span.low, span.high)]
+    return ends if row.value is None else [row.value, *ends]
+
+
+def _row(row: Dot, top: float, scale: Scale, unit: Unit, signed: bool) -> Html:
+    rate = unit == "percent"
+    show = percent if rate else number
+    if row.value is None:
+        tip, shown = f"{row.label}: undefined. {row.note}", DASH
+    else:
+        shown = show(row.value, signed=signed)
+        tip = f"{row.label}: {shown}"
+        if row.interval:
+            tip += f"\n95% interval {interval(row.interval, rate=rate, signed=signed)}"
+        if row.outer:
+            tip += f"\nChebyshev {interval(row.outer, rate=rate, signed=signed)}"
+        tip += f"\n{row.note}" if row.note else ""
+    middle = top + 31
+    shapes: list[Child] = [
+        el("rect", x=0, y=top, width="100%", height=ROW, class_="hit"),
+        text(shorten(row.label), "0", top + 16),
+        text(shown, "100%", top + 16, "end", "label value"),
+    ]
+    for span, style, tall in ((row.outer, "outer", 5), (row.interval, "whisker", 7)):
+        if span is None:
+            continue
+        low, high = pct(scale.at(span.low)), pct(scale.at(span.high))
+        shapes.append(el("line", x1=low, x2=high, y1=middle, y2=middle, class_=style))
+        shapes += [
+            el("line", x1=end, x2=end, y1=middle - tall, y2=middle + tall, class_=style)
+            for end in (low, high)
+        ]
+    if row.value is not None:
+        shapes.append(marker(scale.at(row.value), middle))
+    return mark(tip, *shapes)

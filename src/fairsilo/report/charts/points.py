@@ -1,0 +1,71 @@
+"""A scatter of points in named series, such as accuracy against fairness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from fairsilo.report.charts.frame import canvas, figure, legend, mark, marker, x_axis, y_axis
+from fairsilo.report.charts.scale import Unit, fit
+from fairsilo.report.html import Child, Html
+
+
+class Point(NamedTuple):
+    """A point and what its tooltip says."""
+
+    x: float | None
+    y: float | None
+    label: str = ""
+
+
+def scatter(
+    title: str,
+    series: Mapping[str, Sequence[Point | tuple[float | None, float | None, str]]],
+    *,
+    x_title: str = "",
+    y_title: str = "",
+    x_unit: Unit = "number",
+    y_unit: Unit = "number",
+    caption: Child = None,
+    height: int = 320,
+) -> Html:
+    """Points by series; colour and shape tell them apart. Undefined points are left out."""
+    kept = {
+        name: [
+            (float(x), float(y), label)
+            for x, y, label in points
+            if x is not None and y is not None and isfinite(x) and isfinite(y)
+        ]
+        for name, points in series.items()
+    }
+    every = [point for points in kept.values() for point in points]
+    x_scale = fit([x for x, _, _ in every], unit=x_unit)
+    y_scale = fit([y for _, y, _ in every], unit=y_unit)
+    names = (x_title or "x", y_title or "y")
+    marks = [
+        mark(
+            _tip(name, label, names, (x, y)),
+            marker(x_scale.at(x), height * (1 - y_scale.at(y)), k),
+            color=k,
+            series=k,
+        )
+        for k, (name, points) in enumerate(kept.items())
+        for x, y, label in points
+    ]
+    axes = (
+        y_axis(y_scale, height, y_title),
+        x_axis(x_scale, height, x_title, lines=True),
+    )
+    return figure(
+        title,
+        canvas(title, height, *axes, *marks),
+        caption=caption,
+        legend=legend(list(kept), "point"),
+        kind="scatter",
+    )
+
+
+def _tip(name: str, label: str, axes: tuple[str, str], at: tuple[float, float]) -> str:
+    head = f"{name}: {label}" if label else name
+    return "\n".join([head, *(f"{a} {v:.4g}" for a, v in zip(axes, at, strict=True))])

@@ -1,0 +1,88 @@
+"""Axes: where a value lies between 0 and 1, which ticks to draw, how to write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from fairsilo.report.text import MINUS, size, superscript
+
+Unit = Literal["number", "percent", "bytes"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear or logarithmic axis from low to high."""
+
+    low: float
+    high: float
+    log: bool = False
+    unit: Unit = "number"
+
+    def at(self, value: float) -> float:
+        """The share of the axis below the value."""
+        low, high, x = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
+        return (x - low) / (high - low)
+
+    def ticks(self, most: int = 6) -> list[float]:
+        """Round values on the axis."""
+        if self.log:
+            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+            by = max(1, math.ceil((last - first) / most))
+            return [10.0**k for k in range(first, last + 1, by)]
+        step = _round_step((self.high - self.low) / most)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [round(k * step, 12) for k in range(first, last + 1)]
+
+    def label(self, value: float, most: int = 6) -> str:
+        """A tick's text: as many decimals as the ticks need to differ."""
+        if self.log:
+            return f"10{superscript(round(math.log10(value)))}"
+        if self.unit == "bytes":
+            return "0" if not value else size(value)
+        step, amount = _round_step((self.high - self.low) / most), abs(value)
+        if self.unit == "percent":
+            step, amount = 100 * step, 100 * amount
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        sign = MINUS if value < -1e-12 else ""
+        if digits > 5:
+            mantissa = value / 10.0 ** -(digits - 1)
+            return f"{sign}{abs(mantissa):g}\N{MULTIPLICATION SIGN}10{superscript(1 - digits)}"
+        return f"{sign}{amount:,.{digits}f}" + ("%" if self.unit == "percent" else "")
+
+
+def fit(
+    values: Iterable[float | None],
+    *,
+    log: bool = False,
+    unit: Unit = "number",
+    tight: bool = False,
+    limits: tuple[float, float] | None = None,
+) -> Scale:
+    """A scale that holds all values; its ends are round unless `tight`.
+
+    Values that are missing, not finite, or not positive on a logarithmic axis do not count.
+    `limits` are bounds the axis never passes, such as 0 and 1 for rates.
+    """
+    kept = [v for v in values if v is not None and math.isfinite(v) and (v > 0 or not log)]
+    low, high = (min(kept), max(kept)) if kept else ((0.1, 1.0) if log else (0.0, 1.0))
+    if log:
+        low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
+        return Scale(low, high if high > low else 10 * low, log=True, unit=unit)
+    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-12):
+        reach = abs(low) * 0.5 or 1.0
+        low, high = low - reach, high + reach
+    if not tight:
+        step = _round_step((high - low) / 5)
+        low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    if limits:
+        low, high = max(low, limits[0]), min(high, limits[1])
+    return Scale(low, high, unit=unit)
+
+
+def _round_step(rough: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least `rough`."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(float(f * power) for f in (1, 2, 5, 10) if f * power >= rough * (1 - 1e-9))

@@ -1,0 +1,64 @@
+"""Score a table with a saved run."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.data import build_labels, read_table, write_atomic
+from fairsilo.data.columns import column
+from fairsilo.run.store import Saved, load
+
+
+def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, list[str]]:
+    """Predicted class and class probabilities of every row, and what to warn of."""
+    saved = load(folder)
+    frame = read_table(data)
+    x = saved.encoder.transform(frame)
+    s = _groups(saved, frame)
+    members = saved.predictors
+    probabilities = np.mean([one.probabilities(x, s) for one in members], axis=0)
+    if len(members) == 1:
+        labels = members[0].labels(x, s, seed)
+    else:
+        votes = np.stack([one.labels(x, s, seed) for one in members])
+        counts = [(votes == c).sum(axis=0) for c in range(len(saved.schema.classes))]
+        labels = np.argmax(counts, axis=0)
+    scores = pd.DataFrame({"predicted": np.array(saved.schema.classes, dtype=object)[labels]})
+    for c, name in enumerate(saved.schema.classes):
+        scores[f"probability {name}"] = probabilities[:, c]
+    warnings = [
+        f"column {name!r} has {count} values that training never saw; they count as none of the "
+        "known ones"
+        for name, count in saved.encoder.unseen(frame).items()
+        if count
+    ]
+    if len(members) > 1:
+        warnings.append(
+            f"the method {saved.description['method']!r} has one model per client: the class is "
+            f"the vote of {len(members)} models, the probability their mean"
+        )
+    return scores, warnings
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write CSV or Parquet atomically."""
+    if path.suffix == ".parquet":
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        write_atomic(path, buffer.getvalue())
+    else:
+        write_atomic(path, frame.to_csv(index=False).encode())
+
+
+def _groups(saved: Saved, frame: pd.DataFrame) -> np.ndarray:
+    """Group indices for the methods that treat groups apart; the others need no group column."""
+    if not any(hasattr(one, "base") for one in saved.predictors):
+        return np.zeros(len(frame), dtype=np.int64)
+    column(frame, saved.schema.group)
+    classes = saved.schema.classes
+    known = frame.assign(**{saved.schema.label: classes[0]})
+    return build_labels(known, saved.schema)[1]

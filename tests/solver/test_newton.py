@@ -1,0 +1,103 @@
+"""Many constraints, networks' failures, and what a solver says of itself."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from fairsilo.compute import jnp
+from fairsilo.engine import Pooled, Rows, row_sums
+from fairsilo.fairness import Dgeo
+from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.model import logistic_regression
+from fairsilo.partition.federation import Federation
+from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query, Status
+from tests.tables import make
+
+
+def three_groups(classes: int) -> tuple[Federation, list[Dgeo]]:
+    rng = np.random.default_rng(7)
+    n = 1200
+    s = rng.integers(0, 3, n)
+    x = rng.normal(size=(n, 3)) + 0.4 * s[:, None]
+    scores = x @ rng.normal(size=(3, classes)) + 0.5 * s[:, None] * np.arange(classes)
+    y = np.array([rng.choice(classes, p=np.exp(log_softmax(row))) for row in scores])
+    federation = Federation.of(x, y, s, rng.integers(0, 4, n), groups=3, classes=classes)
+    pairs = [Dgeo(a, b, c) for a, b in itertools.combinations(range(3), 2) for c in range(1, classes)]
+    return federation, pairs
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("solver", [Newton(), Lbfgs(tolerance=1e-6)])
+def test_three_groups_and_classes_against_slsqp(classes: int, solver: Newton | Lbfgs) -> None:
+    federation, pairs = three_groups(classes)
+    w, v = weigh(federation, pairs, "pooled", totals_of(federation, pairs))
+    rows = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+    model = logistic_regression(3, classes)
+    epsilon = np.full(len(pairs), 0.02)
+    got = Pooled(model, rows).solve(solver, model.start(0), epsilon, 20 if solver.name == "newton" else 200)
+    assert got.status is Status.CONVERGED
+    assert np.all(np.abs(got.last.d) <= 0.02 + 1e-5)
+
+    size = (3 + 1) * (classes if classes > 2 else 1)
+
+    def losses(theta: np.ndarray) -> np.ndarray:
+        weights = theta.reshape(4, -1)
+        scores = federation.x @ weights[:3] + weights[3]
+        if classes == 2:
+            scores = np.hstack([np.zeros_like(scores), scores])
+        result: np.ndarray = -log_softmax(scores, axis=1)[np.arange(len(scores)), federation.y]
+        return result
+
+    best = minimize(
+        lambda t: w @ losses(t),
+        np.zeros(size),
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": lambda t, k=k: epsilon - k * (v @ losses(t))} for k in (1, -1)
+        ],
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert float(got.last.loss) == pytest.approx(best.fun, abs=1e-4)
+
+
+def test_no_constraint_at_all_is_plain_training() -> None:
+    table = make(1, [40, 30], 3)
+    w, v = weigh(table.federation, [], "pooled", totals_of(table.federation, []))
+    rows = Rows(table.federation.x, table.federation.y, w, v)  # type: ignore[arg-type]
+    model = logistic_regression(3)
+    for solver in (Newton(), Lbfgs(), Agp()):
+        got = Pooled(model, rows).solve(solver, model.start(0), [], 20_000)
+        assert got.status is Status.CONVERGED
+        answer = row_sums(
+            model, Order.FIRST, rows, Query(jnp.asarray(got.theta), jnp.zeros(0))
+        )
+        assert float(jnp.abs(answer.grad).max()) < 1e-4
+
+
+def test_divergence_is_named() -> None:
+    table = make(2, [10, 10], 2)
+    w, v = weigh(table.federation, [], "pooled", totals_of(table.federation, []))
+    rows = Rows(table.federation.x * np.inf, table.federation.y, w, v)  # type: ignore[arg-type]
+    model = logistic_regression(2)
+    for solver in (Newton(), Lbfgs(), Agp()):
+        got = Pooled(model, rows).solve(solver, model.start(0), [], 50)
+        assert got.status is Status.DIVERGED
+        assert got.rounds == 1
+
+
+def test_a_round_limit_is_not_convergence() -> None:
+    table = make(3, [30, 30], 3)
+    pair = [Dgeo(0, 1, 1)]
+    w, v = weigh(table.federation, pair, "pooled", totals_of(table.federation, pair))
+    rows = Rows(table.federation.x, table.federation.y, w, v)  # type: ignore[arg-type]
+    model = logistic_regression(3)
+    for solver in (Newton(), Lbfgs(), Agp()):
+        got = Pooled(model, rows).solve(solver, model.start(0), [0.01], 2)
+        assert got.status is Status.RUNNING
+        assert got.rounds == 2
+        assert float(got.last.residual) > solver.tolerance

@@ -1,0 +1,85 @@
+"""The dual of the quadratic program against a general solver of the primal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from fairsilo.compute import jnp
+from fairsilo.solver.subproblem import merit, solve_dual
+
+
+def program(seed: int, k: int, p: int = 5) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(p, p))
+    return root @ root.T + np.eye(p), rng.normal(size=p), rng.normal(size=(k, p)), rng.normal(size=k)
+
+
+def multipliers(b: np.ndarray, g: np.ndarray, j: np.ndarray, d: np.ndarray, epsilon, rho):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
+    inverse = np.linalg.inv(b)
+    return np.asarray(
+        solve_dual(
+            jnp.asarray(j @ inverse @ j.T),
+            jnp.asarray(j @ inverse @ g - d),
+            jnp.asarray(epsilon),
+            jnp.asarray(rho),
+        )
+    )
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 1.0))
+def test_one_constraint_is_the_closed_form(seed: int, epsilon: float) -> None:
+    b, g, j, d = program(seed, 1)
+    inverse = np.linalg.inv(b)
+    free = d[0] + j[0] @ (-inverse @ g)  # linearised D after the unconstrained step
+    want = 0.0
+    if abs(free) > epsilon:
+        want = (free - np.sign(free) * epsilon) / (j[0] @ inverse @ j[0])
+    got = multipliers(b, g, j, d, np.array([epsilon]), 1e9)
+    assert got[0] == pytest.approx(want, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_several_constraints_match_slsqp(seed: int) -> None:
+    b, g, j, d = program(seed, 3)
+    epsilon = np.full(3, 0.1)
+    mu = multipliers(b, g, j, d, epsilon, 1e9)
+    step = -np.linalg.solve(b, g + j.T @ mu)
+    best = minimize(
+        lambda t: g @ t + t @ b @ t / 2,
+        np.zeros(5),
+        jac=lambda t: g + b @ t,
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": lambda t, k=k: epsilon - k * (d + j @ t)} for k in (1, -1)
+        ],
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    np.testing.assert_allclose(step, best.x, atol=1e-5)
+
+
+def test_dependent_constraints_are_tolerated() -> None:
+    """The three pairs of three groups: D_13 = D_12 + D_23, so Q is singular."""
+    b, g, j, d = program(1, 2)
+    j, d = np.vstack([j, j.sum(axis=0)]), np.append(d, d.sum())
+    epsilon = np.full(3, 0.05)
+    mu = multipliers(b, g, j, d, epsilon, 1e9)
+    step = -np.linalg.solve(b, g + j.T @ mu)
+    assert np.all(np.abs(d + j @ step) <= epsilon + 1e-8)
+
+
+def test_contradicting_constraints_stay_finite() -> None:
+    """The same gradient asked to meet two values: the elastic mode pays rho for the rest."""
+    b, g, j, _ = program(2, 1)
+    j, d = np.vstack([j, j]), np.array([1.0, -1.0])
+    mu = multipliers(b, g, j, d, np.zeros(2), 50.0)
+    assert np.all(np.isfinite(mu))
+    assert np.max(np.abs(mu)) == pytest.approx(50.0)
+
+
+def test_merit_counts_only_what_exceeds_epsilon() -> None:
+    d, epsilon = jnp.array([0.3, -0.2, 0.05]), jnp.array([0.1, 0.1, 0.1])
+    assert float(merit(jnp.array(1.0), d, epsilon, jnp.array(2.0))) == pytest.approx(1.6)

@@ -1,0 +1,60 @@
+"""Imports point one way only, down the list of parts in the design."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import fairsilo
+
+PACKAGE = Path(fairsilo.__file__).parent
+LAYERS = [
+    {"errors", "compute"},
+    {"data", "partition", "model"},
+    {"fairness"},
+    {"solver"},
+    {"engine"},
+    {"method"},
+    {"evaluate"},
+    {"report"},
+    {"run"},
+    {"experiment"},
+    {"cli"},
+]
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+COMPUTE = ("model", "partition", "fairness", "solver", "engine", "method", "evaluate")
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fairsilo."):
+            found.add((node.module or "").split(".")[1])
+        if isinstance(node, ast.Import):
+            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("fairsilo.")}
+    return found
+
+
+def test_every_part_is_in_the_order() -> None:
+    parts = {p.stem for p in PACKAGE.iterdir() if p.is_dir() or p.suffix == ".py"}
+    assert parts - {"__init__", "__pycache__", "py"} - set(RANK) == {"__main__"} & parts
+
+
+def test_imports_point_downwards() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue
+        for other in imported(path) - {part}:
+            assert RANK[other] < RANK[part] or {other, part} <= {"data", "partition"}, (
+                f"{path.relative_to(PACKAGE)} imports {other}"
+            )
+
+
+def test_compute_parts_import_without_tables_and_forms() -> None:
+    """So that they run where pydantic, plotly and fairlearn are not installed."""
+    modules = "; ".join(f"import fairsilo.{part}" for part in COMPUTE)
+    blocked = "import sys; [sys.modules.__setitem__(n, None) for n in ('pydantic', 'plotly', 'fairlearn', 'pandas')]"
+    subprocess.run([sys.executable, "-c", f"{blocked}; {modules}"], check=True)
