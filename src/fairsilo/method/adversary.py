@@ -90,4 +90,6 @@ def worst_weights(sums: AdversarySums, rows: int, paired: int, tau: float) -> Fl
         bounds=(0, ALPHA_MAX),
         method="highs",
     )
-    return None if solution.x is None else np.clip(solution.x, 0, ALPHA_MAX)
+    if not solution.success or solution.x is None:
+        return None
+    return np.clip(solution.x, 0, ALPHA_MAX)

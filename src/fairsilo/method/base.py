@@ -75,7 +75,8 @@ class Plain:
 
     def labels(self, x: Floats, s: Ints, seed: int = 0) -> Ints:
         """The most probable class."""
-        return np.argmax(self.probabilities(x, s), axis=1).astype(np.int64)
+        best: Ints = np.argmax(self.probabilities(x, s), axis=1).astype(np.int64)
+        return best
 
     def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
         """Cross-entropy of every row."""

@@ -16,7 +16,8 @@ from safetensors.numpy import save as save_tensors
 from fairsilo import __version__
 from fairsilo.data import Encoder, Schema, write_atomic
 from fairsilo.errors import FairSiloError
-from fairsilo.method.base import Plain, Predictor
+from fairsilo.method.base import Predictor
+from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import MODELS
 from fairsilo.run.train import Metrics, Run
 
@@ -63,7 +64,7 @@ def load(folder: Path) -> Saved:
     except Exception as error:
         raise FairSiloError(f"{path} cannot be read as safetensors: train again") from error
     model = MODELS[description["model"]](len(encoder.feature_names), len(schema.classes))
-    predictors = tuple(Plain(model, theta) for theta in tensors["theta"])
+    predictors = from_tensors(description["kind"], model, tensors)
     return Saved(predictors, encoder, schema, description, _read_json(folder / "metrics.json"))
 
 
@@ -88,8 +89,7 @@ def history(run: Run) -> pd.DataFrame:
 
 
 def _tensors(run: Run) -> dict[str, np.ndarray]:
-    members = [one.theta for one in run.trained.predictors if isinstance(one, Plain)]
-    return {"theta": np.stack(members)}
+    return to_tensors(run.trained.predictors)[1]
 
 
 def _describe(run: Run) -> dict[str, Any]:
@@ -101,6 +101,7 @@ def _describe(run: Run) -> dict[str, Any]:
         "format": FORMAT,
         "fairsilo": __version__,
         "model": options.model,
+        "kind": to_tensors(run.trained.predictors)[0],
         "method": options.method,
         "epsilon": run.metrics["epsilon"],
         "groups": prepared.groups,
