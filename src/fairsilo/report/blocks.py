@@ -17,8 +17,8 @@ from importlib.resources import files
 from typing import Literal
 
 from fairsilo import __version__
-from fairsilo.report.html import Child, Html, el, join
-from fairsilo.report.text import UNDEFINED, Number, count, number, percent, size
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.text import UNDEFINED, count, number, percent, size
 
 Kind = Literal["text", "figure", "number", "signed", "percent", "points", "count", "size"]
 
@@ -183,24 +183,16 @@ def _align(column: Column) -> str | None:
 
 def _cell(value: Child, column: Column, *, first: bool) -> Html:
     tag, scope = ("th", "row") if first else ("td", None)
-    raw = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    raw = f"{value:.6g}" if isinstance(value, int | float) else None
     return el(tag, _written(value, column), scope=scope, class_=_align(column), data_sort=raw)
 
 
 def _written(value: Child, column: Column) -> Child:
     if isinstance(value, str):
         return value
-    figure: Number = value
     why, digits = column.why, column.digits
-    match column.kind:
-        case "percent":
-            return percent(figure, 1, why=why)
-        case "points":
-            return percent(figure, 1, signed=True, why=why)
-        case "count":
-            return count(figure, why=why)
-        case "size":
-            return size(figure, why=why)
-        case "signed":
-            return number(figure, digits, signed=True, why=why)
-    return join(number(figure, digits, why=why))
+    if column.kind in ("percent", "points"):
+        return percent(value, signed=column.kind == "points", why=why)
+    if column.kind in ("count", "size"):
+        return (count if column.kind == "count" else size)(value, why=why)
+    return number(value, digits, signed=column.kind == "signed", why=why)

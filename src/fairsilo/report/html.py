@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -52,7 +53,7 @@ def _attribute(value: Attribute) -> str:
     return escape(str.__str__(str(value)) if isinstance(value, Html) else value)
 
 
-def data_block(value: Any) -> Html:
+def data_block(value: Mapping[str, Any]) -> Html:
     """JSON for a script to read; nothing in it can end the element or start another."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for character in "<>&":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from fairsilo.evaluate.intervals import Interval
 from fairsilo.report.html import Html, el
@@ -37,7 +38,29 @@ def percent(value: Number, digits: int = 1, *, signed: bool = False, why: str = 
     """55.5%."""
     if value is None or not math.isfinite(value):
         return missing(why)
-    return _sign(value, signed) + f"{abs(100 * value):.{digits}f}%"
+    shown = f"{abs(100 * value):.{digits}f}%"
+    # What rounds to nothing has no sign.
+    return shown if not float(shown[:-1]) else _sign(value, signed) + shown
+
+
+def points(value: float) -> str:
+    """A difference of rates in percentage points: -2.7, with its sign."""
+    return percent(value, signed=True).removesuffix("%")
+
+
+def plain(value: float) -> str:
+    """A number as a person would write it: 0.1, 0.0001."""
+    return scientific(value) if 0 < value < 1e-5 else f"{value:.6g}"
+
+
+def typeset(text: str) -> str:
+    """Replace numbers such as 6.8e-08 within a text by what `scientific` makes of them."""
+
+    def better(found: re.Match[str]) -> str:
+        value = float(found[0])
+        return scientific(value) if value else "0"
+
+    return re.sub(r"\b\d+(?:\.\d+)?e[+-]\d+\b", better, text)
 
 
 def count(value: Number, *, why: str = UNDEFINED) -> str:

@@ -31,7 +31,6 @@ def ranked(
     unit: Unit = "number",
     reference: tuple[float, str] | None = None,
     caption: Child = None,
-    x_title: str = "",
     zero: bool = False,
     height: int = 220,
 ) -> Html:
@@ -56,9 +55,7 @@ def ranked(
         )
         stalk = el("line", x1=pct(at), x2=pct(at), y1=f"{y:.1f}", y2=height, class_="stalk")
         parts.append(mark(f"{name}: {show(value)}", strip, stalk, marker(at, y)))
-    if x_title:
-        parts.append(text(x_title, "100%", height + 18, "end", "axis"))
-    return figure(title, canvas(title, height, *parts), caption=caption, kind="ranked")
+    return figure(title, canvas(title, height, *parts, room="bare"), caption=caption, kind="ranked")
 
 
 def histogram(
@@ -92,7 +89,12 @@ def histogram(
         shift = at + math.copysign(0.01, 0.6 - at)
         parts.append(text(reference[1], pct(shift), 12, anchor, "tick"))
     parts.append(x_axis(scale, height, x_title))
-    return figure(title, canvas(title, height, *parts), caption=caption, kind="histogram")
+    return figure(
+        title,
+        canvas(title, height, *parts, room="" if x_title else "short"),
+        caption=caption,
+        kind="histogram",
+    )
 
 
 def _level(reference: tuple[float, str], y: float) -> Html:

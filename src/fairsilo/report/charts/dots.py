@@ -25,6 +25,8 @@ class Dot:
     outer: Interval | None = None
     note: str = ""
     """What the tooltip says beside the value, such as the number of rows."""
+    short: str = ""
+    """The label where there is little room; made from the label if not given."""
 
 
 def dots(
@@ -36,7 +38,6 @@ def dots(
     band: tuple[float, float] | None = None,
     limits: tuple[float, float] | None = None,
     caption: Child = None,
-    axis: str = "",
 ) -> Html:
     """Rows of dots with whiskers. `band` is shaded (an allowed range); `signed` draws zero."""
     reach = [v for row in rows for v in _values(row)]
@@ -48,12 +49,16 @@ def dots(
         back.append(
             el("rect", x=pct(left), width=pct(right - left), y=0, height=height, class_="band")
         )
-    back.append(x_axis(scale, height, axis, lines=True))
+        back += [
+            el("line", x1=pct(at), x2=pct(at), y1=0, y2=height, class_="level")
+            for at in (left, right)
+        ]
+    back.append(x_axis(scale, height, lines=True))
     if signed:
         zero = pct(scale.at(0.0))
         back.append(el("line", x1=zero, x2=zero, y1=0, y2=height, class_="rule zero"))
     front = [_row(row, k * ROW, scale, unit, signed) for k, row in enumerate(rows)]
-    drawing = canvas(title, height, *back, *front, margin=False)
+    drawing = canvas(title, height, *back, *front, room="flush")
     return figure(title, drawing, caption=caption, kind="dots")
 
 
@@ -79,7 +84,7 @@ def _row(row: Dot, top: float, scale: Scale, unit: Unit, signed: bool) -> Html:
     middle = top + 31
     shapes: list[Child] = [
         el("rect", x=0, y=top, width="100%", height=ROW, class_="hit"),
-        text(shorten(row.label), "0", top + 16),
+        text(row.short or shorten(row.label), "0", top + 16),
         text(shown, "100%", top + 16, "end", "label value"),
     ]
     for span, style, tall in ((row.outer, "outer", 5), (row.interval, "whisker", 7)):

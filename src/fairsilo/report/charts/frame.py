@@ -56,9 +56,9 @@ def figure(
 
 
 def canvas(
-    label: str, height: float, *parts: Child, focusable: bool = False, margin: bool = True
+    label: str, height: float, *parts: Child, focusable: bool = False, room: str = ""
 ) -> Html:
-    """The drawing itself; `margin` leaves room for the labels of a vertical axis."""
+    """The drawing itself; `room` says what the margins hold: see the style sheet."""
     return el(
         "div",
         el(
@@ -71,7 +71,7 @@ def canvas(
             width="100%",
             height=f"{height:g}",
         ),
-        class_="plot" if margin else "plot flush",
+        class_=f"plot {room}".strip(),
     )
 
 
@@ -111,7 +111,9 @@ def y_axis(scale: Scale, height: float, title: str = "") -> Html:
     for tick in scale.ticks(5):
         y = height * (1 - scale.at(tick))
         zero = " zero" if tick == 0 else ""
-        parts.append(el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_=f"rule{zero}"))
+        parts.append(
+            el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_=f"rule{zero}")
+        )
         parts.append(_text(scale.label(tick, 5), "-8", y + 4, "end", "tick"))
     if title:
         parts.append(_text(title, "0", -10, "start", "axis"))

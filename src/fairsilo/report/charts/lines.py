@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from fairsilo.report.charts.frame import (
     legend,
     mark,
     marker,
-    pct,
     stretched,
     x_axis,
     y_axis,
@@ -112,7 +112,7 @@ def thin(values: Floats, most: int = POINTS) -> npt.NDArray[np.int64]:
         return np.arange(n)
     edges = np.linspace(0, n, max(most // 2 - 1, 1) + 1).astype(np.int64)
     keep = {0, n - 1}
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in itertools.pairwise(edges):
         part = values[start:stop]
         if np.isfinite(part).any():
             keep |= {start + int(np.nanargmin(part)), start + int(np.nanargmax(part))}
@@ -178,7 +178,11 @@ def _constant_band(band: tuple[float, float] | None, y: Scale, height: float) ->
         return None
     bottom, top = (height * (1 - min(max(y.at(v), 0.0), 1.0)) for v in band)
     shape = {"y": f"{top:.1f}", "height": f"{max(bottom - top, 1):.1f}"}
-    return el("rect", x=0, width=pct(1), class_="band", **shape)
+    edges = [
+        el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_="level")
+        for y in (bottom, top)
+    ]
+    return el("g", el("rect", x=0, width="100%", class_="band", **shape), *edges)
 
 
 def _clean(values: Sequence[float | None] | Floats | None, log: bool) -> Floats:

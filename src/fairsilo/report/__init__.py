@@ -1,0 +1,60 @@
+"""Report: one self-contained HTML page per run, and the blocks that other pages are built from.
+
+    run_page(description, metrics, history)   report.html of a run folder
+    table_page(title, [(heading, blocks)])    a page of tables and charts
+    page, section, table, Column, grid, paragraph, note, details, bullets
+    charts: dots, lines, scatter, ranked, histogram
+
+Strings are text and get escaped; only `Html` is markup. Charts are SVG drawn in Python (plotly.js
+alone is 4.8 MB, needs its script to show anything, and neither prints nor follows dark mode); the
+page's script adds tooltips, keyboard and sorting, and its Content-Security-Policy forbids requests.
+"""
+
+from fairsilo.report.blocks import (
+    Column,
+    bullets,
+    details,
+    grid,
+    note,
+    page,
+    paragraph,
+    section,
+    table,
+    table_page,
+)
+from fairsilo.report.charts import (
+    Dot,
+    Line,
+    Point,
+    dots,
+    histogram,
+    lines,
+    ranked,
+    scatter,
+)
+from fairsilo.report.html import Html, el
+from fairsilo.report.run import run_page
+
+__all__ = [
+    "Column",
+    "Dot",
+    "Html",
+    "Line",
+    "Point",
+    "bullets",
+    "details",
+    "dots",
+    "el",
+    "grid",
+    "histogram",
+    "lines",
+    "note",
+    "page",
+    "paragraph",
+    "ranked",
+    "run_page",
+    "scatter",
+    "section",
+    "table",
+    "table_page",
+]

@@ -1,0 +1,32 @@
+"""The page of a single run, made from the contents of its folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fairsilo.report.blocks import page
+from fairsilo.report.sections.cards import glance
+from fairsilo.report.sections.facts import Facts
+from fairsilo.report.sections.fair import fair
+from fairsilo.report.sections.pays import pays
+from fairsilo.report.sections.settings import limits, settings
+from fairsilo.report.sections.training import training
+from fairsilo.report.sections.verdict import findings, headline, lead
+
+
+def run_page(
+    description: Mapping[str, Any], metrics: Mapping[str, Any], history: pd.DataFrame
+) -> str:
+    """report.html from model.json, metrics.json and history.parquet: one self-contained file."""
+    facts = Facts(description, metrics, history)
+    data = str(description.get("options", {}).get("data", ""))
+    return page(
+        headline(facts),
+        [make(facts) for make in (glance, fair, pays, training, settings, limits)],
+        lead=lead(facts),
+        eyebrow=f"FairSilo \N{MIDDLE DOT} training report \N{MIDDLE DOT} {data}",
+        header=findings(facts),
+    )

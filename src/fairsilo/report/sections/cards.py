@@ -1,0 +1,115 @@
+"""The figures at a glance, each beside training without a limit and the constant predictor."""
+
+from __future__ import annotations
+
+from fairsilo.evaluate.intervals import Interval, wilson
+from fairsilo.report.blocks import section
+from fairsilo.report.charts.frame import pct
+from fairsilo.report.html import Html, el
+from fairsilo.report.sections.facts import Facts
+from fairsilo.report.text import interval, number
+
+_FREE = "this run had no unconstrained training beside it"
+_CONSTANT = "a constant answer has no probabilities, so it has no loss"
+_TEST = "the test rows do not define it: a group or class has no row there"
+
+FIGURES = (
+    ("accuracy", "Accuracy", True, "Share of test rows whose class is predicted."),
+    (
+        "balanced_accuracy",
+        "Balanced accuracy",
+        True,
+        "The same, with every class counting equally: guessing one class gets 1 divided by the "
+        "number of classes.",
+    ),
+    (
+        "deo",
+        "Rate gap (DEO)",
+        False,
+        "How far apart the groups are recognised in the protected class.",
+    ),
+    ("fairness", "Fairness", True, "1 minus the difference in rates."),
+    (
+        "harmonic_mean",
+        "Harmonic mean (HM)",
+        True,
+        "Of accuracy and fairness. It can be high for a useless model: compare the last line.",
+    ),
+    (
+        "dgeo_pooled",
+        "Loss gap (DGEO)",
+        False,
+        "How far apart the groups\u2019 average losses are: what the limit is set on.",
+    ),
+)
+
+
+def glance(facts: Facts) -> Html:
+    """The section with the cards."""
+    return section(
+        "At a glance",
+        el("div", *(_card(facts, *figure) for figure in FIGURES), class_="cards"),
+        lead=(
+            "All on test rows, which training never saw; ranges in small print hold with 95% "
+            "confidence. The bars compare this model with the same training without a fairness "
+            "limit, and with always answering the most frequent class."
+        ),
+        name="glance",
+    )
+
+
+def _card(facts: Facts, key: str, title: str, high: bool, why: str) -> Html:
+    values = {
+        "This model": (facts.test(key), _TEST),
+        "Without a limit": (facts.unconstrained(key), _FREE),
+        "Constant answer": (facts.constant(key), _CONSTANT if key == "dgeo_pooled" else _TEST),
+    }
+    if facts.metrics.get("method") == "fedavg":
+        values.pop("Without a limit")
+    known = [value for value, _ in values.values() if value is not None]
+    top = 1.0 if high else max([*known, facts.epsilon or 0.0, 1e-9])
+    lines = []
+    for k, (name, (value, reason)) in enumerate(values.items()):
+        lines += [
+            el("dt", name),
+            el("dd", _bar(value, top), class_=None if k else "this"),
+            el("dd", number(value, why=reason)),
+        ]
+    return el(
+        "article",
+        el("h3", title, el("small", "higher is better" if high else "lower is better")),
+        el("p", number(facts.test(key), why=_TEST), _range(facts, key), class_="big"),
+        el("p", why, class_="why"),
+        el("dl", *lines, class_="versus"),
+        class_="card",
+    )
+
+
+def _bar(value: float | None, top: float) -> Html | None:
+    if value is None:
+        return None
+    track = el("rect", width="100%", height=8, rx=2, class_="track")
+    bar = el("rect", width=pct(min(max(value / top, 0.0), 1.0)), height=8, rx=2)
+    return el("svg", track, bar, width="100%", height=8, aria_hidden="true")
+
+
+def _range(facts: Facts, key: str) -> Html | None:
+    """The interval of the figure, where there is one: none for figures of several pairs."""
+    if not facts.one_model:
+        return None
+    span = None
+    if key == "accuracy":
+        span = wilson(sum(c.right for c in facts.cells), sum(c.rows for c in facts.cells))
+    elif key in ("deo", "dgeo_pooled") and len(facts.pairs) == 1:
+        pair = facts.pairs[0]
+        span = pair.rate_interval if key == "deo" else pair.normal()
+        span = span and _absolute(span)
+    if span is None:
+        return None
+    return el("small", interval(span), title="95% confidence interval on the test rows")
+
+
+def _absolute(span: Interval) -> Interval:
+    """The interval of an absolute value: one that holds zero starts there."""
+    low, high = sorted((abs(span.low), abs(span.high)))
+    return Interval(0.0 if span.low <= 0 <= span.high else low, high)

@@ -1,0 +1,172 @@
+"""Is it fair, and how sure are we: rates and losses by group on test rows, with intervals."""
+
+from __future__ import annotations
+
+from fairsilo.report.blocks import Column, details, grid, note, paragraph, section, table
+from fairsilo.report.charts import Dot, dots
+from fairsilo.report.html import Child, Html
+from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.text import interval, plain, plural
+
+MOST_ROWS = 15
+"""More groups or pairs than these are cut in a chart to the most telling; tables have all."""
+_EMPTY = "no test row of this group in the protected class"
+_FEW = "a mean of fewer than two rows has no interval"
+
+
+def fair(facts: Facts) -> Html:
+    """The section."""
+    return section(
+        "Is it fair, and how sure are we?",
+        grid(_rates(facts), _rate_gaps(facts)),
+        _group_table(facts),
+        paragraph(
+            "The training limits losses, not rates. The loss of a row says how surprised the "
+            "model was by the truth: 0 is certain and right, 0.69 is a coin toss, above that is "
+            "confidently wrong. Equal average losses mean that nobody\u2019s group is served "
+            "worse on the whole; rates usually follow, but need not be equal."
+        ),
+        _loss_gaps(facts),
+        _pair_table(facts),
+        lead=(
+            "Test rows are a sample: with other rows the figures would be a little different. The "
+            "whiskers show how far they can be trusted (95% confidence)."
+        ),
+        name="fair",
+    )
+
+
+def _rates(facts: Facts) -> Html:
+    cells = _protected(facts)
+    shown = cells[:MOST_ROWS]
+    return dots(
+        f"Recognised among those who truly are \u201c{facts.protected}\u201d",
+        [
+            Dot(c.group, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
+            for c in shown
+        ],
+        unit="percent",
+        limits=(0.0, 1.0),
+        caption=join_cut("Share predicted right, by group", len(cells), "groups"),
+    )
+
+
+def _rate_gaps(facts: Facts) -> Html:
+    pairs = sorted(facts.pairs, key=lambda p: -abs(p.rate_gap or 0.0))[:MOST_ROWS]
+    return dots(
+        "Difference between the groups",
+        [Dot(p.name, p.rate_gap, p.rate_interval, None, _sizes(p), p.short) for p in pairs],
+        unit="percent",
+        signed=True,
+        limits=(-1.0, 1.0),
+        caption=join_cut(
+            "In percentage points; where the whisker crosses zero, "
+            "the test rows cannot tell the groups apart",
+            len(facts.pairs),
+            "pairs",
+        ),
+    )
+
+
+def _loss_gaps(facts: Facts) -> Html:
+    pairs = sorted(facts.pairs, key=lambda p: -abs(p.loss_gap or 0.0))[:MOST_ROWS]
+    epsilon = facts.epsilon
+    allowed = (
+        "No limit was set"
+        if epsilon is None
+        else f"The shaded range is what the limit allows: \u00b1{plain(epsilon)}"
+    )
+    return dots(
+        "Gap between the groups\u2019 average losses (DGEO)",
+        [Dot(p.name, p.loss_gap, p.normal(), p.chebyshev(), _sizes(p), p.short) for p in pairs],
+        signed=True,
+        band=None if epsilon is None else (-epsilon, epsilon),
+        caption=join_cut(
+            f"{allowed}. Thick: 95% by the normal approximation; "
+            "thin: Chebyshev\u2019s bound, which holds for any distribution",
+            len(facts.pairs),
+            "pairs",
+        ),
+    )
+
+
+def _group_table(facts: Facts) -> Html:
+    columns = [
+        Column("Group"),
+        Column("Test rows", "count"),
+        Column("Recognised", "count"),
+        Column("Rate", "percent", why=_EMPTY),
+        Column("95% interval (Wilson)", "figure"),
+        Column("Mean loss", "number", why=_EMPTY),
+    ]
+    return table(
+        columns,
+        [
+            [
+                c.group,
+                c.rows,
+                c.right,
+                c.rate,
+                interval(c.interval, rate=True, why=_EMPTY),
+                c.losses.mean if c.losses else None,
+            ]
+            for c in _protected(facts)
+        ],
+        caption=f"Test rows whose true class is \u201c{facts.protected}\u201d",
+    )
+
+
+def _pair_table(facts: Facts) -> Child:
+    if not facts.pairs:
+        return note("The test rows hold no pair of groups to compare.")
+    columns = [
+        Column("Pair"),
+        Column("Difference in rates", "points", why=_EMPTY),
+        Column("95% interval (Newcombe)", "figure"),
+        Column("Gap in loss", "signed", why=_EMPTY),
+        Column("95% interval (normal)", "figure"),
+        Column("95% bound (Chebyshev)", "figure"),
+        Column("Within the limit?", "figure"),
+    ]
+    rows: list[list[Child]] = [
+        [
+            p.name,
+            p.rate_gap,
+            interval(p.rate_interval, rate=True, signed=True, why=_EMPTY),
+            p.loss_gap,
+            interval(p.normal(), signed=True, why=_FEW),
+            interval(p.chebyshev(), signed=True, why=_FEW),
+            _within(p, facts.epsilon),
+        ]
+        for p in facts.pairs
+    ]
+    whole = table(columns, rows, caption="Every pair of groups, on the test rows")
+    if len(rows) <= MOST_ROWS:
+        return whole
+    return details(f"All {len(rows)} pairs in a table", whole)
+
+
+def _within(pair: Pair, epsilon: float | None) -> str:
+    """What the normal interval of one pair says of the limit."""
+    span = pair.normal()
+    if epsilon is None:
+        return "no limit"
+    if span is None:
+        return "not measurable"
+    return "yes" if span.within(epsilon) else "no" if span.beyond(epsilon) else "cannot tell"
+
+
+def _protected(facts: Facts) -> list[Cell]:
+    seen = {c.group: c for pair in facts.pairs for c in (pair.a, pair.b)}
+    return list(seen.values())
+
+
+def _sizes(pair: Pair) -> str:
+    return f"{pair.a.rows:,} and {plural(pair.b.rows, 'test row')}"
+
+
+def join_cut(text: str, whole: int, things: str) -> str:
+    """A caption that owns up to what a chart leaves out."""
+    if whole <= MOST_ROWS:
+        return f"{text}."
+    return f"{text}. {MOST_ROWS} of {whole} {things} are drawn; the table has all."

@@ -1,0 +1,86 @@
+"""Settings, and what the page does not say."""
+
+from __future__ import annotations
+
+from fairsilo.report.blocks import bullets, details, section, table
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.sections.facts import Facts
+from fairsilo.report.sections.words import ESTIMATORS, METHODS, MODELS, OPTIONS, SOLVERS, name_of
+from fairsilo.report.text import missing, number
+
+_EXPLAINED = {"method": METHODS, "model": MODELS, "solver": SOLVERS, "estimator": ESTIMATORS}
+
+
+def settings(facts: Facts) -> Html:
+    """Every option, with what it was and what it means."""
+    description, metrics = facts.description, facts.metrics
+    options = description.get("options", {})
+    rows: list[list[Child]] = [
+        [el("code", str(key)), _value(facts, str(key), value), OPTIONS.get(str(key), "")]
+        for key, value in options.items()
+    ]
+    schema = description.get("schema", {})
+    features = [str(one.get("name")) for one in schema.get("features", [])]
+    extra: list[list[Child]] = [
+        ["Method in words", name_of(METHODS, metrics.get("method"))],
+        ["FairSilo version", str(description.get("fairsilo", ""))],
+        ["Classes", ", ".join(map(str, schema.get("classes", [])))],
+        ["Groups in the data", ", ".join(map(str, schema.get("groups", [])))],
+        [f"Features ({len(features)})", ", ".join(features)],
+    ]
+    return section(
+        "Settings",
+        table(["Option", "Value", "What it is"], rows, sortable=False),
+        details("What the model is made of", table(["", ""], extra, sortable=False)),
+        lead="Everything needed to train the same model again from the same data.",
+        name="settings",
+    )
+
+
+def limits(facts: Facts) -> Html:
+    """What a reader might conclude and should not."""
+    constant = facts.constant("harmonic_mean")
+    items: list[Child] = [
+        "Losses are not rates. The limit is set on the gap between average losses, because that "
+        "can be trained; who is answered right or wrong follows the rates above, and a small gap "
+        "in one does not force a small gap in the other.",
+        f"Only one class is protected. The groups are compared among those who truly are "
+        f"\u201c{facts.protected}\u201d; the other classes are shown under \u201cWho pays for "
+        "it?\u201d, but nothing limits their gaps.",
+        "Test rows are finite. The intervals say how far chance alone could move the figures, if "
+        "the people the model will meet are like the test rows. They cannot say whether they are.",
+        "Chebyshev\u2019s bound uses a variance that is itself estimated from the test rows, and "
+        "every interval holds with 95% confidence for one pair: among twenty pairs, one is "
+        "expected to miss.",
+        "The harmonic mean rewards trivial models: giving everyone the same answer is perfectly "
+        "\u201cfair\u201d"
+        + (f" and scores {number(constant)} here." if constant is not None else ".")
+        + " Read it beside balanced accuracy.",
+        "The label is taken as the truth. Where past decisions were unfair, a model that "
+        "reproduces them equally well for all groups is still unfair.",
+        "Figures by client are on training rows, and a gap within the limit over all clients "
+        "says little about any one of them.",
+    ]
+    return section("What this does not say", bullets(items), name="limits")
+
+
+def _value(facts: Facts, key: str, value: object) -> Child:
+    """An option as it was given, and what the default came to where it was not."""
+    if value is None:
+        chosen = {
+            "solver": facts.metrics.get("solver"),
+            "clients": facts.metrics.get("clients"),
+            "label": facts.description.get("schema", {}).get("label"),
+            "group": facts.description.get("schema", {}).get("group"),
+            "protected_class": facts.protected,
+            "groups": ", ".join(facts.groups),
+        }.get(key)
+        if chosen is None or (key == "clients" and facts.description["options"].get("client")):
+            return missing("not given: the default of the program or the data set")
+        return f"{chosen} (by default)"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    meaning = _EXPLAINED.get(key, {}).get(str(value))
+    return str(value) if meaning is None else f"{value}: {meaning.split(': ', 1)[-1]}"

@@ -1,0 +1,170 @@
+"""How training went: loss, gaps, multipliers, distance from the optimum and bytes, by round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairsilo.report.blocks import Column, details, grid, paragraph, section, table
+from fairsilo.report.charts import Line, lines
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.sections.facts import Facts, Floats
+from fairsilo.report.sections.verdict import sentence
+from fairsilo.report.text import count, duration, missing, plain, plural, size
+
+APART = 6
+"""So many constraints get a line each; of more, their range and the largest few are drawn."""
+LARGEST = 3
+LISTED = 200
+_ROUND = "round"
+
+
+def training(facts: Facts) -> Html:
+    """The section."""
+    rounds = facts.column("round")
+    charts = [
+        _single(facts, "Average loss", "loss", "What training makes small."),
+        *_constraints(facts, rounds),
+        _single(
+            facts,
+            "Distance from the optimum",
+            "residual",
+            "How far the round is from satisfying the conditions of an optimum (KKT residual, "
+            "logarithmic).",
+            log=True,
+        ),
+        _bytes(facts, rounds),
+    ]
+    return section(
+        "How training went",
+        _figures(facts),
+        grid(*charts) if len(rounds) else paragraph("No round was recorded."),
+        _final(facts),
+        lead=_ending(facts),
+        name="training",
+    )
+
+
+def _ending(facts: Facts) -> str:
+    reason = str(facts.metrics.get("reason", ""))
+    rounds = plural(int(facts.metrics.get("rounds") or 0), "round")
+    return f"{rounds}. {sentence(reason)}." if reason else f"{rounds}."
+
+
+def _figures(facts: Facts) -> Html:
+    metrics = facts.metrics
+    up, down = metrics.get("bytes_up"), metrics.get("bytes_down")
+    share = None if up is None or not facts.clients else (up + (down or 0)) / facts.clients
+    entries = {
+        "Rounds": count(metrics.get("rounds")),
+        "Exchanges for set-up": count(metrics.get("setup_exchanges")),
+        "Sent by all clients": size(up),
+        "Sent to all clients": size(down),
+        "Both, per client": size(share),
+        "Computing time": duration(metrics.get("seconds")),
+    }
+    return el(
+        "dl",
+        *(el("div", el("dt", name), el("dd", value)) for name, value in entries.items()),
+        class_="facts",
+    )
+
+
+def _single(
+    facts: Facts, title: str, column: str, caption: str, *, log: bool = False
+) -> Html | None:
+    values = facts.column(column)
+    if not len(values):
+        return None
+    line = Line(title, facts.column("round"), values)
+    return lines(title, [line], x_title=_ROUND, log_y=log, caption=caption)
+
+
+def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
+    gaps, forces = facts.columns("d"), facts.columns("mu")
+    if not gaps:
+        return []
+    names, epsilon = facts.constraint_names(len(gaps)), facts.epsilon
+    many = ""
+    if len(gaps) > APART:
+        many = (
+            f" There are {len(gaps)} constraints: the pale range holds all of them, "
+            f"the lines are their median and the {LARGEST} that end largest."
+        )
+    limit = "" if epsilon is None else " The shaded range is what the limit allows."
+    charts: list[Child] = [
+        lines(
+            "Gap in loss between the groups (D)",
+            _select(rounds, gaps, names),
+            x_title=_ROUND,
+            band=None if epsilon is None else (-epsilon, epsilon),
+            caption=f"On the training rows.{limit}{many}",
+        )
+    ]
+    if forces:
+        charts.append(
+            lines(
+                "How hard the limit pushes (multiplier)",
+                _select(rounds, forces, facts.constraint_names(len(forces))),
+                x_title=_ROUND,
+                caption=f"Zero: the limit costs nothing. Far from zero: it costs accuracy.{many}",
+            )
+        )
+    return charts
+
+
+def _select(rounds: Floats, columns: list[Floats], names: list[str]) -> list[Line]:
+    """All lines of few constraints; the range, the median and the largest few of many."""
+    if len(columns) <= APART:
+        return [Line(n, rounds, c) for n, c in zip(names, columns, strict=True)]
+    stack = np.vstack(columns)
+    stack[~np.isfinite(stack)] = np.nan
+    dead = np.isnan(stack).all(axis=0)
+    low, high, middle = (np.full(stack.shape[1], np.nan) for _ in range(3))
+    low[~dead], high[~dead] = np.nanmin(stack[:, ~dead], 0), np.nanmax(stack[:, ~dead], 0)
+    middle[~dead] = np.nanmedian(stack[:, ~dead], 0)
+    last = np.nan_to_num(np.abs(stack[:, -1]), nan=np.inf)
+    largest = np.argsort(-last, kind="stable")[:LARGEST]
+    envelope = Line(f"median of {len(columns)}", rounds, middle, low, high)
+    return [envelope, *(Line(names[k], rounds, columns[k]) for k in largest)]
+
+
+def _bytes(facts: Facts, rounds: Floats) -> Html | None:
+    up, down = facts.column("bytes_up"), facts.column("bytes_down")
+    if not len(up):
+        return None
+    # Every round costs about the same, so that a hundred points show all there is.
+    some = np.unique(np.linspace(0, len(up) - 1, 100).astype(np.int64))
+    return lines(
+        "Bytes sent so far",
+        [
+            Line("from the clients", rounds[some], np.cumsum(up)[some]),
+            Line("to the clients", rounds[some], np.cumsum(down)[some]),
+        ],
+        x_title=_ROUND,
+        unit="bytes",
+        caption="All clients together, without set-up. Only sums over rows are sent, no rows.",
+    )
+
+
+def _final(facts: Facts) -> Html | None:
+    """Where each constraint ended, largest first."""
+    gaps, forces = facts.columns("d"), facts.columns("mu")
+    if not gaps or not len(gaps[0]) or len(forces) != len(gaps):
+        return None
+    names, epsilon = facts.constraint_names(len(gaps)), facts.epsilon
+    ends = sorted(
+        ((n, float(d[-1]), float(m[-1])) for n, d, m in zip(names, gaps, forces, strict=True)),
+        key=lambda end: -abs(end[1]),
+    )
+    limit = missing("no limit was set") if epsilon is None else plain(epsilon)
+    columns = [
+        Column("Constraint"),
+        Column("Gap at the end (D)", "signed", digits=4),
+        Column("Limit", "figure"),
+        Column("Multiplier", "signed", digits=4),
+    ]
+    rows: list[list[Child]] = [[name, d, limit, m] for name, d, m in ends[:LISTED]]
+    title = "Where each constraint ended"
+    if len(ends) > LISTED:
+        title += f" (the {LISTED} largest of {len(ends)})"
+    return details(title, table(columns, rows))

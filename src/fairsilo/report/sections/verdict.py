@@ -1,0 +1,239 @@
+"""The answer first: is it fair within the limit, and do rows it never saw agree."""
+
+from __future__ import annotations
+
+import enum
+
+from fairsilo.evaluate.intervals import LEVEL
+from fairsilo.report.html import Child, Html, el, join
+from fairsilo.report.sections.facts import Facts, Pair
+from fairsilo.report.sections.words import ESTIMATORS, MODELS, name_of
+from fairsilo.report.text import (
+    count,
+    interval,
+    listing,
+    number,
+    percent,
+    plain,
+    plural,
+    points,
+    typeset,
+)
+
+
+class Answer(enum.Enum):
+    """What can be said of a question, with the colour and sign that go with it."""
+
+    YES = "good"
+    UNSURE = "unsure"
+    NO = "bad"
+    NONE = "plain"
+
+
+_SIGNS = {
+    Answer.YES: "M2 7.5L5.5 11L12 3.5",
+    Answer.UNSURE: "M4 5a3 3 0 1 1 3.6 3v1.6M7.6 12.4v.1",
+    Answer.NO: "M3 3L11 11M11 3L3 11",
+    Answer.NONE: "M3 7H11",
+}
+
+
+def on_training_rows(facts: Facts) -> Answer:
+    """Whether the gap that was limited keeps to the limit, give or take what solvers leave."""
+    epsilon, gap = facts.epsilon, facts.training_gap
+    if epsilon is None:
+        return Answer.NONE
+    if gap is None:
+        return Answer.UNSURE
+    return Answer.YES if gap <= epsilon + min(1e-4, 0.01 * epsilon) + 1e-6 else Answer.NO
+
+
+def on_test_rows(facts: Facts) -> Answer:
+    """Whether the rows that training never saw confirm the limit.
+
+    To confirm it, the interval of every pair must lie within (each at 95 %: all must hold, so
+    nothing is gained by having many). To contradict it, one pair must lie beyond, at a level
+    that allows for having looked at all of them (Bonferroni).
+    """
+    if facts.epsilon is None:
+        return Answer.NONE
+    spans = [pair.normal() for pair in facts.pairs]
+    if not spans or any(span is None for span in spans):
+        return Answer.UNSURE
+    if all(span.within(facts.epsilon) for span in spans if span):
+        return Answer.YES
+    strict = 1 - (1 - LEVEL) / len(spans)
+    wide = [pair.normal(strict) for pair in facts.pairs]
+    beyond = any(span.beyond(facts.epsilon) for span in wide if span)
+    return Answer.NO if beyond else Answer.UNSURE
+
+
+def certified(facts: Facts) -> bool:
+    """Whether Chebyshev's bound keeps every pair within the limit (design, section 4)."""
+    epsilon = facts.epsilon
+    spans = [pair.chebyshev() for pair in facts.pairs]
+    return bool(spans) and epsilon is not None and all(s and s.within(epsilon) for s in spans)
+
+
+def headline(facts: Facts) -> str:
+    """The page's title: the verdict in one line."""
+    reason = str(facts.metrics.get("reason", ""))
+    if reason.startswith("diverged"):
+        return "Training diverged: do not use this model"
+    if reason.startswith("collapsed"):
+        return "Collapsed: the model gives everyone the same answer"
+    training, test = on_training_rows(facts), on_test_rows(facts)
+    if training is Answer.NONE:
+        return "Trained without a limit on the gap between groups"
+    if training is Answer.NO:
+        return "The fairness limit is not met on the training rows"
+    if training is Answer.UNSURE:
+        return "Whether the fairness limit is met could not be measured"
+    return {
+        Answer.YES: "Fair within the limit, and rows it never saw confirm it",
+        Answer.UNSURE: "Fair within the limit on the training rows; the test rows cannot settle it",
+        Answer.NO: "Fair within the limit on the training rows, but not on the test rows",
+    }[test]
+
+
+def lead(facts: Facts) -> str:
+    """What was trained, for whom, and what was asked of it."""
+    schema, metrics = facts.description.get("schema", {}), facts.metrics
+    rows = metrics["train"].get("rows")
+    on = f" on {count(rows)} rows" if rows is not None else ""
+    together = "together trained" if facts.clients > 1 else "trained"
+    start = (
+        f"{plural(facts.clients, 'client')} {together} {name_of(MODELS, metrics.get('model'))}"
+        f"{on} to predict \u201c{schema.get('label', 'the label')}\u201d."
+    )
+    who = listing([f"\u201c{group}\u201d" for group in facts.groups])
+    aim = f"Among people who truly are \u201c{facts.protected}\u201d, the groups {who}"
+    if facts.epsilon is None:
+        return f"{start} {aim} are compared; no limit was set on the gap between them."
+    return (
+        f"{start} {aim} should be served equally well: the gap between their average losses was "
+        f"to stay within {plain(facts.epsilon)}."
+    )
+
+
+def findings(facts: Facts) -> Html:
+    """The verdict in three lines: training rows, test rows, and what it means for people."""
+    return el(
+        "ul",
+        _finding(on_training_rows(facts), _training_badge(facts), _training_words(facts)),
+        _finding(on_test_rows(facts), _test_badge(facts), _test_words(facts)),
+        _people(facts),
+        *(_finding(Answer.UNSURE, "Take note", text) for text in _warnings(facts)),
+        class_="findings",
+    )
+
+
+def _finding(answer: Answer, badge: str, *words: Child) -> Html:
+    sign = el("svg", el("path", d=_SIGNS[answer]), width=14, height=14, aria_hidden="true")
+    return el(
+        "li",
+        el("span", sign, badge, class_=f"badge {answer.value}"),
+        el("p", *words),
+        class_="finding",
+    )
+
+
+def _training_badge(facts: Facts) -> str:
+    return {
+        Answer.YES: "Limit met",
+        Answer.NO: "Limit missed",
+        Answer.UNSURE: "Not measured",
+        Answer.NONE: "No limit",
+    }[on_training_rows(facts)]
+
+
+def _training_words(facts: Facts) -> Html:
+    gap, how = facts.training_gap, name_of(ESTIMATORS, facts.metrics.get("estimator"))
+    if gap is None:
+        return join("On the training rows the gap between the groups is not defined.")
+    words = f"On the training rows the gap in loss is {number(gap, 4)}, measured {how}"
+    if facts.epsilon is not None:
+        words += f"; the limit is {plain(facts.epsilon)}"
+    return join(f"{words}.")
+
+
+def _test_badge(facts: Facts) -> str:
+    return {
+        Answer.YES: "Test rows agree",
+        Answer.NO: "Test rows disagree",
+        Answer.UNSURE: "Test rows unsure",
+        Answer.NONE: "On test rows",
+    }[on_test_rows(facts)]
+
+
+def _test_words(facts: Facts) -> Html:
+    worst = worst_pair(facts)
+    if worst is None:
+        return join("The test rows do not hold both groups, so they say nothing about the gap.")
+    span = worst.normal()
+    sure = (
+        f"with 95% confidence lies in {interval(span, signed=True)}"
+        if span
+        else "one of the groups has too few rows for an interval"
+    )
+    largest = " (the largest)" if len(facts.pairs) > 1 else ""
+    words = (
+        f"On {count(facts.test_rows)} rows it never saw the gap in loss{largest}, {worst.name}, is "
+        f"{number(worst.loss_gap, signed=True)}, and {sure}. "
+    )
+    answer = on_test_rows(facts)
+    if answer is Answer.YES:
+        words += "All of that is within the limit. "
+        words += (
+            "Even Chebyshev\u2019s bound, which assumes nothing about the losses, agrees."
+            if certified(facts)
+            else "Chebyshev\u2019s bound, which assumes nothing about the losses, is too wide to "
+            "certify it."
+        )
+    elif answer is Answer.UNSURE:
+        words += "That does not settle whether the limit is kept: more test rows would."
+    elif answer is Answer.NO:
+        words += "That is beyond the limit."
+    return join(words)
+
+
+def _people(facts: Facts) -> Html | None:
+    pairs = [pair for pair in facts.pairs if pair.rate_gap is not None]
+    if not pairs:
+        return None
+    worst = max(pairs, key=lambda pair: abs(pair.rate_gap or 0.0))
+    span = worst.rate_interval
+    sure = f" (95% confidence: {points(span.low)} to {points(span.high)})" if span else ""
+    rates = [f"{percent(c.rate)} of \u201c{c.group}\u201d" for c in (worst.a, worst.b)]
+    words = (
+        f"Among those who truly are \u201c{facts.protected}\u201d, the model recognises "
+        f"{rates[0]} and {rates[1]}, a difference of "
+        f"{points(worst.rate_gap or 0.0)} percentage points{sure}."
+    )
+    return _finding(Answer.NONE, "What it means", words)
+
+
+def _warnings(facts: Facts) -> list[str]:
+    metrics, reason = facts.metrics, str(facts.metrics.get("reason", "unknown"))
+    found = [str(text) for text in metrics.get("notes", [])]
+    if not metrics.get("converged", True):
+        found.insert(0, f"Training did not end as it should: {typeset(reason)}.")
+    elif reason.startswith("collapsed"):
+        found.insert(0, f"{sentence(reason)}.")
+    if not facts.one_model:
+        found.append(
+            "This method leaves one model per client. The figures of the cards are averages over "
+            "those models; rates and intervals by group describe the first client\u2019s model."
+        )
+    return found
+
+
+def sentence(reason: str) -> str:
+    """A reason of metrics.json with a capital letter and typeset numbers."""
+    return typeset(reason[:1].upper() + reason[1:])
+
+
+def worst_pair(facts: Facts) -> Pair | None:
+    """The pair with the largest gap in loss on the test rows."""
+    known = [pair for pair in facts.pairs if pair.loss_gap is not None]
+    return max(known, key=lambda pair: abs(pair.loss_gap or 0.0)) if known else None

@@ -1,0 +1,52 @@
+"""Names that a reader who never saw the paper understands."""
+
+from __future__ import annotations
+
+METHODS = {
+    "fedfair": "FedFair: all clients train one model together, under a common fairness limit",
+    "lco": "Locally constrained: one model, and a fairness limit on every client's own rows",
+    "fedavg": "Federated training without any fairness limit",
+    "st": "Separate training: every client trains alone on its own rows, under its own limit",
+    "af": "AgnosticFair: rows are reweighed against the worst mixture of clients, under a limit",
+    "eo": "Equalised odds: answers of a trained model are changed afterwards until rates agree",
+    "ceo": "Calibrated equalised odds: answers are withheld afterwards until rates agree",
+}
+MODELS = {"lr": "logistic regression", "mlp": "a small neural network"}
+SOLVERS = {
+    "newton": "Newton steps (second-order sums, few rounds)",
+    "lbfgs": "L-BFGS steps (gradients only)",
+    "agp": "alternating gradient projection, the method of the FedFair paper (many rounds)",
+}
+ESTIMATORS = {
+    "pooled": "over the union of all rows",
+    "mean": "as the average of the clients' own gaps",
+    "local": "in every client on its own",
+}
+OPTIONS = {
+    "data": "the table that was trained on",
+    "label": "the column to predict",
+    "protected_class": "the class within which the groups are compared",
+    "group": "the column that says who belongs to which group",
+    "groups": "the groups that are compared",
+    "drop_group": "whether the model may not see the group",
+    "client": "the column that says who holds a row",
+    "clients": "among how many clients the rows were dealt out",
+    "partition": "how the rows were dealt out to the clients",
+    "alpha": "how even a Dirichlet partition is",
+    "split": "the column that says which rows are for testing",
+    "test_fraction": "the share of rows kept for testing",
+    "seed": "the seed of every random draw",
+    "method": "how fairness enters the training",
+    "model": "what is trained",
+    "solver": "how the optimum is searched",
+    "estimator": "how the gap is measured over the clients",
+    "epsilon": "the limit on the gap",
+    "rounds": "the most rounds that were allowed",
+    "engine": "where the sums were computed",
+    "variant": "which encoding of a named data set",
+}
+
+
+def name_of(table: dict[str, str], key: object) -> str:
+    """The plain name, or the key itself where there is none."""
+    return table.get(str(key), str(key))
