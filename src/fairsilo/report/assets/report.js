@@ -171,7 +171,10 @@
   }
 
   addEventListener("beforeprint", () => {
-    for (const part of document.querySelectorAll("details")) part.open = true;
+    // Long lists stay folded: nobody wants thirty pages of clients.
+    for (const part of document.querySelectorAll("details")) {
+      if (part.querySelectorAll("tr").length <= 100) part.open = true;
+    }
   });
   document.documentElement.dataset.ready = "true";
 })();

@@ -92,14 +92,17 @@ def x_axis(
     scale: Scale, height: float, title: str = "", *, lines: bool = False, whole: bool = False
 ) -> Html:
     """Tick labels below the drawing, and the axis title at their right."""
-    ticks = [t for t in scale.ticks(5) if not whole or t == round(t)]
+    # Long labels need room on a telephone.
+    most = 5 if max(len(scale.label(t, 5)) for t in scale.ticks(5)) <= 5 else 3
     parts: list[Child] = []
-    for tick in ticks:
+    for tick in scale.ticks(most):
+        if whole and tick != round(tick):
+            continue
         at = scale.at(tick)
         anchor = "start" if at < 0.04 else "end" if at > 0.96 else "middle"
         if lines:
             parts.append(el("line", x1=pct(at), x2=pct(at), y1=0, y2=f"{height:g}", class_="rule"))
-        parts.append(_text(scale.label(tick, 5), pct(at), height + 17, anchor, "tick"))
+        parts.append(_text(scale.label(tick, most), pct(at), height + 17, anchor, "tick"))
     if title:
         parts.append(_text(title, "100%", height + 35, "end", "axis"))
     return el("g", *parts, aria_hidden="true")

@@ -51,11 +51,17 @@ def glance(facts: Facts) -> Html:
         el("div", *(_card(facts, *figure) for figure in FIGURES), class_="cards"),
         lead=(
             "All on test rows, which training never saw; ranges in small print hold with 95% "
-            "confidence. The bars compare this model with the same training without a fairness "
-            "limit, and with always answering the most frequent class."
+            f"confidence. The bars compare this model with {_others(facts)}."
         ),
         name="glance",
     )
+
+
+def _others(facts: Facts) -> str:
+    constant = "always answering the most frequent class"
+    if facts.metrics.get("method") == "fedavg":
+        return constant
+    return f"the same training without a fairness limit, and with {constant}"
 
 
 def _card(facts: Facts, key: str, title: str, high: bool, why: str) -> Html:

@@ -215,7 +215,7 @@ def _people(facts: Facts) -> Html | None:
 
 def _warnings(facts: Facts) -> list[str]:
     metrics, reason = facts.metrics, str(facts.metrics.get("reason", "unknown"))
-    found = [str(text) for text in metrics.get("notes", [])]
+    found = [f"{sentence(str(text)).rstrip('.')}." for text in metrics.get("notes", [])]
     if not metrics.get("converged", True):
         found.insert(0, f"Training did not end as it should: {typeset(reason)}.")
     elif reason.startswith("collapsed"):
