@@ -33,13 +33,15 @@ def row_loss(theta: Floats, x: Floats, y: int) -> float:
 def row_gradient(theta: Floats, x: Floats, y: int) -> Floats:
     """(p - y) x."""
     p = 1 / (1 + np.exp(-float(theta @ x)))
-    return (p - (1 if y == 1 else 0)) * x
+    gradient: Floats = (p - (1 if y == 1 else 0)) * x
+    return gradient
 
 
 def row_hessian(theta: Floats, x: Floats) -> Floats:
     """p (1 - p) x x'."""
     p = 1 / (1 + np.exp(-float(theta @ x)))
-    return p * (1 - p) * np.outer(x, x)
+    hessian: Floats = p * (1 - p) * np.outer(x, x)
+    return hessian
 
 
 def average(function, theta: Floats, client: Client, pick: list[int]):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201

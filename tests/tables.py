@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
@@ -59,5 +60,5 @@ def random_tables(draw: st.DrawFn) -> RandomTable:
     """One to six clients of at least two rows each, however uneven."""
     cuts = draw(st.lists(st.integers(1, ROWS // 2 - 1), max_size=5, unique=True))
     edges = [0, *sorted(2 * cut for cut in cuts), ROWS]
-    sizes = [stop - start for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    sizes = [stop - start for start, stop in pairwise(edges)]
     return make(draw(st.integers(0, 2**31)), sizes, FEATURES, draw(st.booleans()))

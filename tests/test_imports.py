@@ -56,5 +56,6 @@ def test_imports_point_downwards() -> None:
 def test_compute_parts_import_without_tables_and_forms() -> None:
     """So that they run where pydantic, plotly and fairlearn are not installed."""
     modules = "; ".join(f"import fairsilo.{part}" for part in COMPUTE)
-    blocked = "import sys; [sys.modules.__setitem__(n, None) for n in ('pydantic', 'plotly', 'fairlearn', 'pandas')]"
+    absent = dict.fromkeys(("pydantic", "plotly", "fairlearn", "pandas"))
+    blocked = f"import sys; sys.modules.update({absent})"
     subprocess.run([sys.executable, "-c", f"{blocked}; {modules}"], check=True)

@@ -8,7 +8,7 @@ the paper's AGP sweeps run in float32, everything else in float64.
 import jax
 import jax.numpy as jnp
 
-jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
 
 Array = jax.Array
 

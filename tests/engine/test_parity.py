@@ -61,6 +61,7 @@ def test_hessian_matches_the_sum_of_row_hessians(table: RandomTable, mu: float) 
     model = logistic_regression(table.federation.x.shape[1])
     query = Query(jnp.asarray(table.package_theta), jnp.array([mu]))
     got = row_sums(model, Order.SECOND, rows, query).hess
+    assert got is not None
     c = np.asarray(rows.w) + mu * np.asarray(rows.v)[0]
     stacked = np.concatenate([client.x for client in table.clients])
     want = sum(
@@ -79,9 +80,7 @@ def test_agp_in_float32_follows_algorithm_1(
     ):
         return
     rounds = 20
-    theta, lambda_a, lambda_b = oracle.agp(
-        table.theta, table.clients, (0, 1, 1), epsilon, rounds, how
-    )
+    theta = oracle.agp(table.theta, table.clients, (0, 1, 1), epsilon, rounds, how)[0]
     model = logistic_regression(table.federation.x.shape[1])
     engine = Pooled(model, weighted(table.federation, how), np.float32)
     got = engine.solve(Agp(), table.package_theta, [epsilon], rounds)
@@ -122,8 +121,11 @@ def test_release_sees_every_message_and_can_change_it() -> None:
 
     def drop_second(silo: int, message):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         seen.append(silo)
-        return message if silo != 1 else message.__class__(*(0 * leaf for leaf in
-            (message.loss, message.d, message.grad)))
+        return (
+            message
+            if silo != 1
+            else message.__class__(*(0 * leaf for leaf in (message.loss, message.d, message.grad)))
+        )
 
     engine = Clientwise(logistic_regression(2), rows, table.federation.offsets, drop_second)
     query = Query(jnp.asarray(table.package_theta), jnp.zeros(1))

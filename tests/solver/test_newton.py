@@ -27,7 +27,9 @@ def three_groups(classes: int) -> tuple[Federation, list[Dgeo]]:
     scores = x @ rng.normal(size=(3, classes)) + 0.5 * s[:, None] * np.arange(classes)
     y = np.array([rng.choice(classes, p=np.exp(log_softmax(row))) for row in scores])
     federation = Federation.of(x, y, s, rng.integers(0, 4, n), groups=3, classes=classes)
-    pairs = [Dgeo(a, b, c) for a, b in itertools.combinations(range(3), 2) for c in range(1, classes)]
+    pairs = [
+        Dgeo(a, b, c) for a, b in itertools.combinations(range(3), 2) for c in range(1, classes)
+    ]
     return federation, pairs
 
 
@@ -39,7 +41,9 @@ def test_three_groups_and_classes_against_slsqp(classes: int, solver: Newton | L
     rows = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
     model = logistic_regression(3, classes)
     epsilon = np.full(len(pairs), 0.02)
-    got = Pooled(model, rows).solve(solver, model.start(0), epsilon, 20 if solver.name == "newton" else 200)
+    got = Pooled(model, rows).solve(
+        solver, model.start(0), epsilon, 20 if solver.name == "newton" else 200
+    )
     assert got.status is Status.CONVERGED
     assert np.all(np.abs(got.last.d) <= 0.02 + 1e-5)
 
@@ -73,9 +77,7 @@ def test_no_constraint_at_all_is_plain_training() -> None:
     for solver in (Newton(), Lbfgs(), Agp()):
         got = Pooled(model, rows).solve(solver, model.start(0), [], 20_000)
         assert got.status is Status.CONVERGED
-        answer = row_sums(
-            model, Order.FIRST, rows, Query(jnp.asarray(got.theta), jnp.zeros(0))
-        )
+        answer = row_sums(model, Order.FIRST, rows, Query(jnp.asarray(got.theta), jnp.zeros(0)))
         assert float(jnp.abs(answer.grad).max()) < 1e-4
 
 

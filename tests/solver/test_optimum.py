@@ -86,9 +86,7 @@ def test_newton_reaches_slsqp(name: str, estimator: Estimator, data_dir_of: Fold
 
 @pytest.mark.parametrize("kind", ["iid", "skewed"])
 @pytest.mark.parametrize("name", ["drug", "compas"])
-def test_newton_needs_few_rounds_on_every_split(
-    name: str, kind: str, data_dir_of: Folder
-) -> None:
+def test_newton_needs_few_rounds_on_every_split(name: str, kind: str, data_dir_of: Folder) -> None:
     folder = data_dir_of(name)
     for seed in range(5):
         options = Options(data=name, data_dir=folder, seed=seed, partition=kind)

@@ -15,7 +15,12 @@ from fairsilo.solver.subproblem import merit, solve_dual
 def program(seed: int, k: int, p: int = 5) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(p, p))
-    return root @ root.T + np.eye(p), rng.normal(size=p), rng.normal(size=(k, p)), rng.normal(size=k)
+    return (
+        root @ root.T + np.eye(p),
+        rng.normal(size=p),
+        rng.normal(size=(k, p)),
+        rng.normal(size=k),
+    )
 
 
 def multipliers(b: np.ndarray, g: np.ndarray, j: np.ndarray, d: np.ndarray, epsilon, rho):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201

@@ -25,22 +25,24 @@ def list_() -> None:
 
     for one in DATASETS.values():
         print(f"{one.name}: {one.title}")
-        print(f"  rows             {one.rows:,} ({one.train_rows:,} training, {one.test_rows:,} test)")
+        print(
+            f"  rows             {one.rows:,} ({one.train_rows:,} training, {one.test_rows:,} test)"
+        )
         print(f"  clients          {one.clients}")
         print(f"  groups           {' / '.join(one.groups)} (column {one.group})")
         print(f"  protected class  {one.protected_class} (column {one.label})")
         print(f"  variants         {', '.join(one.variants)}")
         print(f"  license          {one.license}")
-        print(f"  files            {'in the package' if one.shipped else 'fairsilo data get ' + one.name}")
+        print(
+            f"  files            {'in the package' if one.shipped else 'fairsilo data get ' + one.name}"
+        )
 
 
 @app.command()
 def get(
     name: Name,
     data_dir: Folder = None,
-    url: Annotated[
-        str | None, typer.Option(help="Another address than the publisher's.")
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Another address than the publisher's.")] = None,
 ) -> None:
     """Download a data set from its publisher and check it, byte for byte."""
     from fairsilo.data import fetch

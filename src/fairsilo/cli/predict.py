@@ -11,9 +11,7 @@ from fairsilo.errors import FairSiloError
 def predict(
     model: Annotated[Path, typer.Option(help="Run folder that `fairsilo train` wrote.")],
     data: Annotated[Path, typer.Option(help="CSV or Parquet table with the feature columns.")],
-    out: Annotated[
-        Path, typer.Option(help="Where to write the predictions (.csv or .parquet).")
-    ],
+    out: Annotated[Path, typer.Option(help="Where to write the predictions (.csv or .parquet).")],
     seed: Annotated[
         int, typer.Option(help="Seed for methods whose predictions are drawn (eo, ceo).")
     ] = 0,

@@ -14,7 +14,7 @@ def train(
     data: Annotated[
         str,
         typer.Option(
-            help="adult, compas, drug, a CSV or Parquet file, or a folder with one file per client.",
+            help="adult, compas, drug, a CSV or Parquet file, or a folder with a file per client.",
             rich_help_panel=DATA,
         ),
     ],
@@ -82,9 +82,7 @@ def train(
     ] = "fedfair",
     model: Annotated[
         str,
-        typer.Option(
-            help="lr (logistic regression) or mlp (network, 8-4).", rich_help_panel=HOW
-        ),
+        typer.Option(help="lr (logistic regression) or mlp (network, 8-4).", rich_help_panel=HOW),
     ] = "lr",
     solver: Annotated[
         str | None,

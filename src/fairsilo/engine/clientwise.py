@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +44,7 @@ class Clientwise:
     ) -> None:
         self.model = model
         self.release = release
-        self.silos = [
-            _padded(rows, start, stop)
-            for start, stop in zip(offsets[:-1], offsets[1:], strict=True)
-        ]
+        self.silos = [_padded(rows, start, stop) for start, stop in pairwise(offsets)]
 
     def answer(self, query: Query, order: Order) -> Sums:
         """The sum of what the silos release."""

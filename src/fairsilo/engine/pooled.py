@@ -31,9 +31,7 @@ class Pooled:
         self.model = model
         self.dtype = np.dtype(dtype)
         cast = partial(jnp.asarray, dtype=self.dtype)
-        self.rows = Rows(
-            cast(rows.x), jnp.asarray(rows.y, jnp.int32), cast(rows.w), cast(rows.v)
-        )
+        self.rows = Rows(cast(rows.x), jnp.asarray(rows.y, jnp.int32), cast(rows.w), cast(rows.v))
 
     def solve(
         self,

@@ -47,9 +47,7 @@ def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
     mixed = rows.w + query.mu @ rows.v
     if order is Order.LAGRANGIAN:
         return Sums(loss, d, pull_back(mixed)[0])
-    grads = jax.vmap(lambda weights: pull_back(weights)[0])(
-        jnp.concatenate([rows.w[None], rows.v])
-    )
+    grads = jax.vmap(lambda weights: pull_back(weights)[0])(jnp.concatenate([rows.w[None], rows.v]))
     hess = gauss_newton(model, rows.x, mixed, query.theta) if order is Order.SECOND else None
     return Sums(loss, d, grads[0], grads[1:], hess)
 
@@ -63,7 +61,8 @@ def gauss_newton(model: Model, x: Array, weights: Array, theta: Array) -> Array:
     def block(rows: Array, c: Array) -> Array:
         g = jax.vmap(one_row)(rows)
         bent = jnp.einsum("n,nab,nbp->nap", c, curvature(model.scores(theta, rows)), g)
-        return bent.reshape(-1, theta.size).T @ g.reshape(-1, theta.size)
+        product: Array = bent.reshape(-1, theta.size).T @ g.reshape(-1, theta.size)
+        return product
 
     whole = x.shape[0] // BLOCK
     total: Array = block(x[whole * BLOCK :], weights[whole * BLOCK :])

@@ -35,7 +35,7 @@ class Tally:
         cell = s * classes + y
         counts = np.bincount(cell * classes + predicted, minlength=groups * classes * classes)
         losses, squares = (
-            np.bincount(cell, weights=values, minlength=groups * classes)
+            np.bincount(cell, weights=values, minlength=groups * classes).astype(np.float64)
             for values in (loss, loss**2)
         )
         return cls(

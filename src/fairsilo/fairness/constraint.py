@@ -45,7 +45,8 @@ class Dgeo:
         in_class = y == self.c
         plus = in_class & (s == self.a)
         minus = in_class & (s == self.b)
-        return plus.astype(np.float64) - minus.astype(np.float64)
+        sign: Floats = plus.astype(np.float64) - minus.astype(np.float64)
+        return sign
 
 
 def count_cells(y: Ints, s: Ints, groups: int, classes: int) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ class Federation:
             raise FairSiloError(
                 "there are no training rows: lower --test-fraction or give more rows"
             )
-        present, sizes = np.unique(client[order], return_counts=True)
+        sizes = np.unique(client[order], return_counts=True)[1]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return cls(x[order], y[order], s[order], offsets, groups, classes)
 
@@ -54,7 +55,7 @@ class Federation:
 
     def silos(self) -> Iterator[slice]:
         """The slice of rows that each silo holds."""
-        for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+        for start, stop in pairwise(self.offsets):
             yield slice(int(start), int(stop))
 
     def only(self, silo: int) -> Federation:

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ class Prepared:
     @property
     def encoder_width(self) -> int:
         """How many numbers a row is encoded into."""
-        return self.federation.x.shape[1]
+        return int(self.federation.x.shape[1])
 
     def describe(self, pair: Dgeo) -> str:
         """A constraint in words: "Female - Male in >50K"."""
@@ -132,10 +133,16 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
                 f"--protected-class (the named data sets are {', '.join(DATASETS)})"
             )
     frame = read_table(options.data)
-    if options.client is None and options.clients is None and CLIENT_COLUMN in frame:
+    if Path(options.data).is_dir():
+        if options.clients is not None or options.client is not None:
+            raise FairSiloError(
+                f"{options.data} is a folder with one file per client: leave out --client and "
+                "--clients"
+            )
         options = replace(options, client=CLIENT_COLUMN)
     exclude = [name for name in (options.client, options.split) if name is not None]
-    assert options.label is not None and options.group is not None
+    assert options.label is not None
+    assert options.group is not None
     schema = infer_schema(
         frame,
         label=options.label,
@@ -146,9 +153,7 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     return frame, schema, options
 
 
-def _constraints(
-    schema: Schema, options: Options
-) -> tuple[str, tuple[str, ...], tuple[Dgeo, ...]]:
+def _constraints(schema: Schema, options: Options) -> tuple[str, tuple[str, ...], tuple[Dgeo, ...]]:
     """One constraint per pair of groups."""
     protected = options.protected_class
     if protected not in schema.classes:

@@ -60,12 +60,10 @@ def _fraction(options: Options) -> float:
 
 def _draw_test(y: Ints, options: Options) -> np.ndarray:
     drawn = draw(y, kind="iid", clients=1, test_fraction=_fraction(options), seed=options.seed)
-    return drawn == TEST
+    return np.equal(drawn, TEST)
 
 
-def _by_column(
-    frame: pd.DataFrame, is_test: np.ndarray, name: str
-) -> tuple[Ints, tuple[str, ...]]:
+def _by_column(frame: pd.DataFrame, is_test: np.ndarray, name: str) -> tuple[Ints, tuple[str, ...]]:
     """Clients as the column names them; one whose rows are all test rows is no client."""
     client, names = by_column(column(frame, name), column=name)
     kept = np.unique(client[~is_test])

@@ -72,9 +72,7 @@ class Agp:
             keep * state.lambda_b - self.beta * sums.d - self.beta * state.epsilon, 0
         )
         moved = jnp.abs(lambda_a - state.lambda_a) + jnp.abs(lambda_b - state.lambda_b)
-        residual = jnp.maximum(
-            jnp.max(jnp.abs(sums.grad)), jnp.max(moved, initial=0.0) / self.beta
-        )
+        residual = jnp.maximum(jnp.max(jnp.abs(sums.grad)), jnp.max(moved, initial=0.0) / self.beta)
         record = Record(
             loss=sums.loss,
             d=sums.d,

@@ -67,7 +67,8 @@ class Sums:
     """Hessian of L + mu.D, (p, p)."""
 
     def __add__(self, other: Sums) -> Sums:
-        return jax.tree.map(jnp.add, self, other)
+        total: Sums = jax.tree.map(jnp.add, self, other)
+        return total
 
 
 @jax.tree_util.register_dataclass
@@ -112,6 +113,10 @@ class Solver(Protocol):
     @property
     def name(self) -> str:
         """The name on the command line."""
+
+    @property
+    def tolerance(self) -> float:
+        """The largest KKT residual and violation of a converged solution."""
 
     def init(self, theta0: Array, epsilon: Array) -> Any:
         """The state before the first round."""

@@ -153,7 +153,8 @@ class Lbfgs:
 
     def _walk(self, state: LbfgsState, sums: Sums, first: Array) -> LbfgsState:
         """The trial is the new point: learn from the step, then choose a direction."""
-        assert sums.jac is not None and state.sums.jac is not None
+        assert sums.jac is not None
+        assert state.sums.jac is not None
         theta = state.theta + state.length * state.direction
         taken = theta - state.theta
         # y is the change of the Lagrangian's gradient at the multipliers of the step.
@@ -200,9 +201,7 @@ class Lbfgs:
             record=record,
         )
 
-    def _shorten(
-        self, state: LbfgsState, before: Array, after: Array, finite: Array
-    ) -> LbfgsState:
+    def _shorten(self, state: LbfgsState, before: Array, after: Array, finite: Array) -> LbfgsState:
         """Minimum of the parabola through the merit and its slope, kept within [0.1, 0.5]."""
         rise = after - before - state.length * state.slope
         factor = -state.length * state.slope / (2 * jnp.maximum(rise, 1e-300))

@@ -151,7 +151,9 @@ class Newton:
         """Levenberg-Marquardt: lower after a step as good as predicted, raise after a bad one."""
         ratio = gain / jnp.maximum(state.predicted, 1e-300)
         lowered = jnp.where(state.damping < 1e-6, 0.0, state.damping / 8)
-        kept = jnp.where(ratio > 0.75, lowered, jnp.where(ratio < 0.25, state.damping * 2, state.damping))
+        kept = jnp.where(
+            ratio > 0.75, lowered, jnp.where(ratio < 0.25, state.damping * 2, state.damping)
+        )
         raised = jnp.maximum(state.damping * 10, 1e-3)
         damping = jnp.where(accept, kept, raised)
         return jnp.where(state.k == 0, state.damping, damping)
@@ -160,7 +162,8 @@ class Newton:
         self, theta: Array, sums: Sums, damping: Array, epsilon: Array, rho: Array
     ) -> tuple[Array, Array, Array, Array]:
         """The next trial, its multipliers, the predicted gain and the penalty."""
-        assert sums.jac is not None and sums.hess is not None
+        assert sums.jac is not None
+        assert sums.hess is not None
         values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
         size = jnp.abs(values)
         largest = jnp.max(size)

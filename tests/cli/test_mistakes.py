@@ -1,0 +1,138 @@
+"""Bad input: one sentence, a non-zero exit, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.cli.conftest import Program
+
+GOOD = {
+    "--data": "loans.csv", "--label": "label", "--protected-class": "1", "--group": "group",
+    "--client": "client", "--split": "part", "--out": "run",
+}  # fmt: skip
+
+
+def train(fairsilo: Program, change: dict[str, str | None]) -> str:
+    """Run with the changed options, and return the one sentence."""
+    options = {**GOOD, **change}
+    words = [word for k, v in options.items() if v is not None for word in (k, v)]
+    done = fairsilo("train", *words)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    sentences = done.stderr.strip().splitlines()
+    assert len(sentences) == 1, done.stderr
+    return sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"--data": "nowhere.csv"}, "nowhere.csv"),
+        ({"--data": "empty.csv"}, "empty.csv"),
+        ({"--data": "binary.csv"}, "binary.csv"),
+        ({"--data": "headers.csv"}, "headers.csv"),
+        ({"--label": "lable"}, "did you mean 'label'"),
+        ({"--group": "grp"}, "grp"),
+        ({"--client": "bank"}, "bank"),
+        ({"--split": "fold"}, "fold"),
+        ({"--protected-class": "7"}, "choose one of 0, 1"),
+        ({"--groups": "g0,g9"}, "g9"),
+        ({"--groups": "g0"}, "at least two"),
+        ({"--data": "oneclass.csv"}, "label"),
+        ({"--data": "onegroup.csv"}, "group"),
+        ({"--data": "notrain.csv"}, "no train rows"),
+        ({"--data": "infinite.csv"}, "x0"),
+        ({"--data": "noclient.csv"}, "client"),
+        ({"--client": None, "--split": None}, "--client"),
+        ({"--epsilon": "-0.1"}, "--epsilon"),
+        ({"--epsilon": "nan"}, "--epsilon"),
+        ({"--label": "group"}, "label and group"),
+        ({"--method": "fedfare"}, "perhaps 'fedfair'"),
+        ({"--solver": "sgd"}, "--solver"),
+        ({"--model": "tree"}, "--model"),
+        ({"--estimator": "local"}, "--estimator"),
+        ({"--rounds": "0"}, "--rounds"),
+        ({"--clients": "3"}, "not both"),
+        ({"--client": None, "--clients": "100000"}, "100000"),
+        ({"--data": "emptycell.csv"}, "no training row of class"),
+        ({"--data": "compas", "--label": None, "--group": None, "--client": None, "--split": None},
+         "fairsilo data get compas"),
+        ({"--data": "adult"}, "--label"),
+    ],
+)  # fmt: skip
+def test_one_sentence_and_nothing_written(
+    fairsilo: Program,
+    loans: pd.DataFrame,
+    tmp_path: Path,
+    change: dict[str, str | None],
+    words: str,
+) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "binary.csv").write_bytes(bytes(range(256)) * 40)
+    loans.head(0).to_csv(tmp_path / "headers.csv", index=False)
+    loans.assign(label="1").to_csv(tmp_path / "oneclass.csv", index=False)
+    loans.assign(group="g0").to_csv(tmp_path / "onegroup.csv", index=False)
+    loans.assign(part="test").to_csv(tmp_path / "notrain.csv", index=False)
+    loans.assign(x0=[float("inf"), *loans["x0"][1:]]).to_csv(tmp_path / "infinite.csv", index=False)
+    loans.assign(client=loans["client"].where(loans.index > 0)).to_csv(
+        tmp_path / "noclient.csv", index=False
+    )
+    hidden = (loans["group"] == "g0") & (loans["label"].astype(str) == "1")
+    loans.assign(part=loans["part"].where(~hidden, "test")).to_csv(
+        tmp_path / "emptycell.csv", index=False
+    )
+    assert words in train(fairsilo, change)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_old_run_survives_a_failed_one(
+    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    good = [word for pair in GOOD.items() for word in pair]
+    assert fairsilo("train", *good).returncode == 0
+    before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
+    train(fairsilo, {"--epsilon": "nan"})
+    assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
+
+
+def test_predict_mistakes(fairsilo: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+    for words, hint in (
+        (("--model", "nowhere", "--data", "loans.csv", "--out", "s.csv"), "nowhere"),
+        (("--model", "run", "--data", "short.csv", "--out", "s.csv"), "x0"),
+        (("--model", "run", "--data", "loans.csv", "--out", "s.xlsx"), ".csv or .parquet"),
+    ):
+        if hint == "x0":
+            good = [word for pair in GOOD.items() for word in pair]
+            assert fairsilo("train", *good, "--no-baseline").returncode == 0
+            loans.drop(columns="x0").to_csv(tmp_path / "short.csv", index=False)
+        done = fairsilo("predict", *words)
+        assert done.returncode == 2
+        assert hint in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("s.*"))
+
+
+def test_data_commands(fairsilo: Program) -> None:
+    listed = fairsilo("data", "list")
+    assert "45,222" in listed.stdout
+    assert "5,278" in listed.stdout
+    checked = fairsilo("data", "check", "adult")
+    assert checked.returncode == 0
+    assert "45,222" in checked.stdout
+    assert fairsilo("data", "check", "compas").returncode == 1
+    offline = fairsilo("data", "get", "compas", "--url", "http://127.0.0.1:9/compas.csv")
+    assert offline.returncode == 2
+    assert len(offline.stderr.strip().splitlines()) == 1
+
+
+def test_help_names_every_option(fairsilo: Program) -> None:
+    shown = fairsilo("train", "--help", COLUMNS="200").stdout
+    for option in (
+        "--data", "--label", "--protected-class", "--group", "--groups", "--client", "--clients",
+        "--partition", "--split", "--test-fraction", "--seed", "--method", "--solver",
+        "--estimator", "--model", "--rounds", "--epsilon", "--out", "--drop-group", "--data-dir",
+    ):  # fmt: skip
+        assert option in shown
