@@ -103,7 +103,7 @@ class Browser:
         self.send("Page.navigate", url=path.as_uri())
         self._wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
-    def eval(self, expression: str) -> Any:  # noqa: ANN401
+    def eval(self, expression: str) -> Any:
         """The value of a JavaScript expression on the page."""
         answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]

@@ -131,7 +131,7 @@ def mark(tip: str, *shapes: Child, color: int = 0, series: int | None = None) ->
         *shapes,
         class_=f"mark s{color % COLORS}",
         role="img",
-        aria_label=tip,
+        aria_label=tip.replace("\n", "; "),
         data_series=series,
     )
 

@@ -34,7 +34,7 @@ class Scale:
             return [10.0**k for k in range(first, last + 1, by)]
         step = _round_step((self.high - self.low) / most)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        return [round(k * step, 12) for k in range(first, last + 1)]
+        return [round(k * step, _decimals(step) + 2) for k in range(first, last + 1)]
 
     def label(self, value: float, most: int = 6) -> str:
         """A tick's text: as many decimals as the ticks need to differ."""
@@ -45,11 +45,15 @@ class Scale:
         step, amount = _round_step((self.high - self.low) / most), abs(value)
         if self.unit == "percent":
             step, amount = 100 * step, 100 * amount
-        digits = max(0, -math.floor(math.log10(step) + 1e-9))
-        sign = MINUS if value < -1e-12 else ""
-        if digits > 5:
-            mantissa = value / 10.0 ** -(digits - 1)
-            return f"{sign}{abs(mantissa):g}\N{MULTIPLICATION SIGN}10{superscript(1 - digits)}"
+        digits = _decimals(step)
+        sign = MINUS if value < -step / 2 else ""
+        if digits > 5 and self.unit == "number":
+            mantissa = f"{amount * 10.0**digits:.0f}"
+            return (
+                sign
+                + mantissa
+                + (f"\N{MULTIPLICATION SIGN}10{superscript(-digits)}" if mantissa != "0" else "")
+            )
         return f"{sign}{amount:,.{digits}f}" + ("%" if self.unit == "percent" else "")
 
 
@@ -71,8 +75,10 @@ def fit(
     if log:
         low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
         return Scale(low, high if high > low else 10 * low, log=True, unit=unit)
-    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-12):
-        reach = abs(low) * 0.5 or 1.0
+    # Values closer than rounding errors are one value, and one so close to zero is zero.
+    largest = max(abs(low), abs(high))
+    if high - low <= 1e-12 * max(largest, 1.0):
+        reach = 0.5 * largest if largest > 1e-9 else 1.0
         low, high = low - reach, high + reach
     if not tight:
         step = _round_step((high - low) / 5)
@@ -80,6 +86,11 @@ def fit(
     if limits:
         low, high = max(low, limits[0]), min(high, limits[1])
     return Scale(low, high, unit=unit)
+
+
+def _decimals(step: float) -> int:
+    """How many decimals tell multiples of a step apart."""
+    return max(0, -math.floor(math.log10(step) + 1e-9))
 
 
 def _round_step(rough: float) -> float:

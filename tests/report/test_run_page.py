@@ -1,0 +1,244 @@
+"""The page of a run: the verdict it gives, and every shape of run it must survive."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairsilo.data.synthetic import make_table
+from fairsilo.report import run_page
+from fairsilo.report.sections.facts import Facts
+from fairsilo.report.sections.verdict import Answer, certified, on_test_rows, on_training_rows
+from fairsilo.run import Options, execute, save
+from tests.report.samples import HOSTILE, Sample, sample
+
+SECTIONS = ("glance", "fair", "who-pays", "training", "settings", "limits")
+
+
+def page(run: Sample) -> str:
+    return run_page(*run.files())
+
+
+def facts(run: Sample) -> Facts:
+    return Facts(*run.files())
+
+
+def text_of(html: str) -> str:
+    """The text of the body, without scripts and styles."""
+    body = html[html.index("<body") :]
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", body, flags=re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", " ", body))
+
+
+def headline(run: Sample) -> str:
+    [found] = re.findall(r"<h1>(.*?)</h1>", page(run))
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "words"),
+    [
+        # se = 0.3 sqrt(2/399) = 0.0212: the interval is 0.05 -+ 0.042, 0.1 -+ 0.042, 0.3 -+ 0.042.
+        ({"loss_gap": 0.05}, Answer.YES, "rows it never saw confirm it"),
+        ({"loss_gap": 0.1}, Answer.UNSURE, "the test rows cannot settle it"),
+        ({"loss_gap": 0.3}, Answer.NO, "but not on the test rows"),
+        ({"rows": 1}, Answer.UNSURE, "the test rows cannot settle it"),
+        ({"rows": 0}, Answer.UNSURE, "the test rows cannot settle it"),
+        ({"method": "fedavg"}, Answer.NONE, "without a limit"),
+    ],
+)
+def test_what_the_test_rows_say(options: dict[str, Any], answer: Answer, words: str) -> None:
+    run = sample(**options)
+    assert on_test_rows(facts(run)) is answer
+    assert words in headline(run)
+
+
+def test_contradiction_allows_for_having_looked_at_many_pairs() -> None:
+    # One of three pairs is 0.1 + 2.2 se away: beyond at 95 %, not at 1 - 0.05/3.
+    gap = 0.1 + 2.2 * 0.3 * np.sqrt(2 / 399)
+    two = sample(loss_gap=gap)
+    assert on_test_rows(facts(two)) is Answer.NO
+    three = sample(groups=("a", "b", "c"), loss_gap=gap / 2)
+    assert on_test_rows(facts(three)) is Answer.UNSURE
+
+
+def test_certificate_is_chebyshevs() -> None:
+    # r = se / sqrt(0.05): 0.095 with 400 rows, 0.030 with 4000, and |D| is 0.05.
+    assert not certified(facts(sample()))
+    assert certified(facts(sample(rows=4000)))
+    assert "Even Chebyshev" in page(sample(rows=4000))
+
+
+@pytest.mark.parametrize(
+    ("gap", "answer"),
+    [(0.1, Answer.YES), (0.10005, Answer.YES), (0.102, Answer.NO), (None, Answer.UNSURE)],
+)
+def test_what_the_training_rows_say(gap: float | None, answer: Answer) -> None:
+    run = sample()
+    run.metrics["train"]["dgeo_pooled"] = gap
+    assert on_training_rows(facts(run)) is answer
+    page(run)
+
+
+def test_the_limited_gap_is_the_estimators() -> None:
+    run = sample()
+    run.metrics["estimator"] = "mean"
+    assert facts(run).training_gap == 0.09
+    local = sample(method="lco", clients=3)
+    assert facts(local).training_gap == local.history.filter(like="d_").iloc[-1].abs().max()
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("collapsed to a constant: every training row is predicted 'x'", "the same answer"),
+        ("diverged: a sum over the rows is not a finite number", "do not use"),
+    ],
+)
+def test_failures_are_the_headline(reason: str, words: str) -> None:
+    run = sample()
+    run.metrics["reason"] = reason
+    assert words in headline(run)
+
+
+def test_not_converged_and_notes_are_said() -> None:
+    run = sample()
+    run.metrics |= {"converged": False, "reason": "not converged: 5 rounds", "notes": ["two left"]}
+    text = text_of(page(run))
+    assert "Training did not end as it should: not converged: 5 rounds." in text
+    assert "Two left." in text
+
+
+def test_averages_over_several_models_are_said() -> None:
+    run = sample()
+    assert facts(run).one_model
+    run.metrics["test"]["deo"] = 0.07
+    assert not facts(run).one_model
+    assert "one model per client" in page(run)
+
+
+def test_figures_stand_beside_the_two_comparisons() -> None:
+    text = re.sub(r"\s+", " ", text_of(page(sample())))
+    assert "This model 0.000 Without a limit 0.200 Constant answer 0.000" in text
+    assert "This model 0.050 Without a limit 0.400 Constant answer \u2013" in text
+    assert "80.0% to" not in text.split("Is it fair")[0]
+    # Wilson for 320 of 400, Newcombe for no difference between two of them.
+    assert "75.8% to 83.6%" in text
+    assert "\u22125.5% to +5.5%" in text
+
+
+SHAPES: dict[str, Sample] = {
+    "one round": sample(rounds=1),
+    "five rounds": sample(rounds=5),
+    "20,000 rounds": sample(rounds=20_000),
+    "three constraints": sample(groups=("a", "b", "c")),
+    "45 constraints": sample(groups=tuple(f"g{k}" for k in range(10))),
+    "50 local constraints": sample(method="lco", clients=50),
+    "1000 local constraints": sample(method="lco", clients=1000, rounds=30),
+    "no constraint": sample(method="fedavg"),
+    "one client": sample(clients=1),
+    "60 clients": sample(clients=60),
+    "61 clients": sample(clients=61),
+    "1000 clients": sample(clients=1000, rounds=20_000),
+    "many classes": sample(classes=tuple(f"c{k}" for k in range(8))),
+    "no test rows": sample(rows=0),
+    "one test row": sample(rows=1),
+    "hostile": sample(groups=HOSTILE, classes=HOSTILE[:2]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_shape_makes_a_page(name: str) -> None:
+    run = SHAPES[name]
+    made = page(run)
+    assert tuple(re.findall(r'<section id="([\w-]+)"', made)) == SECTIONS
+    assert len(made) < 420_000
+    assert not re.search(r"\bnan\b|\binf\b|\bNaN\b|\bNone\b|Infinity", text_of(made))
+    assert "&lt;span" not in made
+    for attribute in re.findall(r'(?:x|y|cx|cy|d|width|height)="([^"]*)"', made):
+        assert not re.search(r"nan|inf", attribute)
+
+
+@pytest.mark.parametrize("name", ["five rounds", "hostile", "50 local constraints"])
+def test_usual_pages_are_small(name: str) -> None:
+    assert len(page(SHAPES[name])) < 200_000
+
+
+def test_undefined_values_and_holes_in_the_history() -> None:
+    run = sample(clients=3)
+    run.metrics["by_client"][1]["dgeo"] = None
+    run.metrics["test"] |= {"deo": None, "fairness": None, "harmonic_mean": None}
+    del run.metrics["unconstrained"]
+    run.history.loc[3, ["loss", "d_1", "mu_1", "residual"]] = np.nan
+    run.history.loc[5, "loss"] = np.inf
+    made = page(run)
+    assert "For 1 client the gap is undefined" in text_of(made)
+    assert "had no unconstrained training beside it" in made
+    assert not re.search(r"\bnan\b", made)
+
+
+def test_nothing_recorded() -> None:
+    run = sample()
+    run.history = pd.DataFrame({"round": np.arange(0), "loss": np.empty(0)})
+    assert "No round was recorded" in page(run)
+
+
+def test_names_of_local_constraints_say_the_client() -> None:
+    run = facts(sample(method="lco", clients=2))
+    assert run.constraint_names(2) == ["client a0", "client b1"]
+    three = facts(sample(method="lco", clients=2, groups=("x", "y", "z")))
+    assert three.constraint_names(6)[3] == "client b1: x \u2212 y"
+    assert run.constraint_names(7)[6] == "constraint 7"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_never_become_markup(name: str) -> None:
+    run = sample(groups=(name, "b"), classes=("no", name))
+    run.description["client_names"] = [name] * 5
+    run.description["options"]["data"] = name
+    run.description["schema"]["features"] = [{"name": name}]
+    run.metrics["notes"] = [name]
+    for one in run.metrics["by_client"]:
+        one["client"] = name
+    made = page(run)
+    assert name not in made
+    assert made.count("<script>") == 1
+
+
+def test_every_option_is_in_the_settings() -> None:
+    run = sample()
+    made = page(run)
+    for key in run.description["options"]:
+        assert f"<code>{key}</code>" in made
+    assert "newton (by default)" in made
+
+
+def test_page_of_a_real_run(tmp_path: Path) -> None:
+    table = make_table(600, silos=3, groups=3, seed=1)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = Options(
+        data=str(tmp_path / "t.csv"),
+        label="label",
+        group="group",
+        protected_class="1",
+        client="client",
+    )
+    run = execute(options)
+    save(run, tmp_path / "run")
+    described, metrics = (
+        json.loads((tmp_path / "run" / name).read_text()) for name in ("model.json", "metrics.json")
+    )
+    read = Sample(described, metrics, pd.read_parquet(tmp_path / "run" / "history.parquet"))
+    made, known = page(read), facts(read)
+    assert known.one_model
+    gaps = [abs(pair.loss_gap or 0.0) for pair in known.pairs]
+    assert max(gaps) == pytest.approx(run.metrics["test"]["dgeo_pooled"])
+    assert len(known.columns("d")) == len(known.pairs) == 3
+    assert str(tmp_path) not in made
