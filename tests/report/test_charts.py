@@ -55,6 +55,7 @@ def test_ticks_and_labels_by_hand() -> None:
         *("0.0", "0.2", "0.4", "0.6", "0.8", "1.0"),
     ]
     assert Scale(0, 1, unit="percent").label(0.2) == "20%"
+    assert Scale(-0.2, 0.3, unit="percent").label(-0.1) == "\u221210%"
     assert Scale(-0.1, 0.1).label(-0.05) == "\u22120.05"
     assert [Scale(0, 5e-7).label(t, 5) for t in Scale(0, 5e-7).ticks(5)][:2] == [
         *("0", "1\u00d710\u207b\u2077"),

@@ -124,6 +124,13 @@ def test_averages_over_several_models_are_said() -> None:
     assert "one model per client" in page(run)
 
 
+def test_separate_training_has_no_common_gap() -> None:
+    run = sample(method="st")
+    assert facts(run).training_gap is None
+    assert "trained alone" in headline(run)
+    assert "no gap over all training rows was limited" in text_of(page(run))
+
+
 def test_figures_stand_beside_the_two_comparisons() -> None:
     text = re.sub(r"\s+", " ", text_of(page(sample())))
     assert "This model 0.000 Without a limit 0.200 Constant answer 0.000" in text

@@ -43,10 +43,10 @@ class Scale:
         if self.unit == "bytes":
             return "0" if not value else size(value)
         step, amount = _round_step((self.high - self.low) / most), abs(value)
+        sign = MINUS if value < -step / 2 else ""
         if self.unit == "percent":
             step, amount = 100 * step, 100 * amount
         digits = _decimals(step)
-        sign = MINUS if value < -step / 2 else ""
         if digits > 5 and self.unit == "number":
             mantissa = f"{amount * 10.0**digits:.0f}"
             return (

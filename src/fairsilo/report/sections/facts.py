@@ -153,6 +153,11 @@ class Facts:
         return math.isclose(deo, max(abs(gap) for gap in ours if gap is not None), abs_tol=1e-9)
 
     @property
+    def alone(self) -> bool:
+        """Whether every client trained by itself."""
+        return self.metrics.get("method") == "st"
+
+    @property
     def test_rows(self) -> int:
         """How many rows the model was tested on."""
         return int(self.metrics["test"].get("rows") or 0)
@@ -171,7 +176,12 @@ class Facts:
 
     @property
     def training_gap(self) -> float | None:
-        """The gap that the limit was set on: the largest over the constraints."""
+        """The gap that the limit was set on: the largest over the constraints.
+
+        Separate training limits no gap that all clients share.
+        """
+        if self.alone:
+            return None
         match self.metrics.get("estimator"):
             case "mean":
                 return _number(self.metrics["train"].get("dgeo_mean"))

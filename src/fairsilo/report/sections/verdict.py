@@ -82,18 +82,20 @@ def headline(facts: Facts) -> str:
         return "Training diverged: do not use this model"
     if reason.startswith("collapsed"):
         return "Collapsed: the model gives everyone the same answer"
-    training, test = on_training_rows(facts), on_test_rows(facts)
-    if training is Answer.NONE:
-        return "Trained without a limit on the gap between groups"
-    if training is Answer.NO:
-        return "The fairness limit is not met on the training rows"
-    if training is Answer.UNSURE:
-        return "Whether the fairness limit is met could not be measured"
+    if facts.alone:
+        return "Every client trained alone, under a limit of its own"
+    training = on_training_rows(facts)
+    if training is not Answer.YES:
+        return {
+            Answer.NONE: "Trained without a limit on the gap between groups",
+            Answer.NO: "The fairness limit is not met on the training rows",
+            Answer.UNSURE: "Whether the fairness limit is met could not be measured",
+        }[training]
     return {
         Answer.YES: "Fair within the limit, and rows it never saw confirm it",
         Answer.UNSURE: "Fair within the limit on the training rows; the test rows cannot settle it",
         Answer.NO: "Fair within the limit on the training rows, but not on the test rows",
-    }[test]
+    }[on_test_rows(facts)]
 
 
 def lead(facts: Facts) -> str:
@@ -101,10 +103,11 @@ def lead(facts: Facts) -> str:
     schema, metrics = facts.description.get("schema", {}), facts.metrics
     rows = metrics["train"].get("rows")
     on = f" on {count(rows)} rows" if rows is not None else ""
-    together = "together trained" if facts.clients > 1 else "trained"
+    together = " each alone" if facts.alone else " together" if facts.clients > 1 else ""
+    model = name_of(MODELS, metrics.get("model"))
     start = (
-        f"{plural(facts.clients, 'client')} {together} {name_of(MODELS, metrics.get('model'))}"
-        f"{on} to predict \u201c{schema.get('label', 'the label')}\u201d."
+        f"{plural(facts.clients, 'client')}{together} trained {model}{on} to predict "
+        f"\u201c{schema.get('label', 'the label')}\u201d."
     )
     who = listing([f"\u201c{group}\u201d" for group in facts.groups])
     aim = f"Among people who truly are \u201c{facts.protected}\u201d, the groups {who}"
@@ -149,6 +152,11 @@ def _training_badge(facts: Facts) -> str:
 
 def _training_words(facts: Facts) -> Html:
     gap, how = facts.training_gap, name_of(ESTIMATORS, facts.metrics.get("estimator"))
+    if facts.alone:
+        return join(
+            "Every client kept to the limit on its own rows, or tried to; no gap over all training "
+            "rows was limited."
+        )
     if gap is None:
         return join("On the training rows the gap between the groups is not defined.")
     words = f"On the training rows the gap in loss is {number(gap, 4)}, measured {how}"
