@@ -92,4 +92,5 @@ def worst_weights(sums: AdversarySums, rows: int, paired: int, tau: float) -> Fl
     )
     if not solution.success or solution.x is None:
         return None
-    return np.clip(solution.x, 0, ALPHA_MAX)
+    alpha: Floats = np.clip(solution.x, 0, ALPHA_MAX)
+    return alpha

@@ -61,7 +61,7 @@ def fedavg_local(
 
 
 @partial(jax.jit, static_argnames=("model", "steps", "rate"))
-def local_sums(  # noqa: PLR0917
+def local_sums(
     model: Model, steps: int, rate: float, rows: Rows, shares: Array, theta: Array
 ) -> Sums:
     """What clients with the given shares m_i / m_total send, added: L and the way they went."""

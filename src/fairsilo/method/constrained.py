@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairsilo.engine import Clientwise, Outcome, Pooled, Rows, Watch, numbers_down, numbers_up
+from fairsilo.engine import (
+    Clientwise,
+    Outcome,
+    Pooled,
+    Rows,
+    Watch,
+    numbers_down,
+    numbers_up,
+    stack_silos,
+)
 from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.method.base import Plain, Task, Trained
 from fairsilo.solver import Agp
@@ -32,17 +41,20 @@ def _solve(task: Task, watch: Watch | None) -> Trained:
     totals = totals_of(federation, task.constraints)
     w, v = weigh(federation, task.constraints, task.estimator, totals)
     rows = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
-    epsilon = np.full(len(v), task.epsilon)
+    local = task.estimator == "local"
+    epsilon = np.full(len(v) * (federation.clients if local else 1), task.epsilon)
     start = model.start(task.seed)
     outcome: Outcome
     if task.engine == "clientwise":
-        silos = Clientwise(model, rows, federation.offsets)
+        silos = Clientwise(model, rows, federation.offsets, local=local)
         outcome = silos.solve(task.solver, start, epsilon, task.rounds, watch)
     else:
         dtype = np.float32 if isinstance(task.solver, Agp) else np.float64
-        pooled = Pooled(model, rows, dtype)
+        if local:
+            rows = stack_silos(rows, federation.offsets)
+        pooled = Pooled(model, rows, dtype, local)
         outcome = pooled.solve(task.solver, start, epsilon, task.rounds, watch)
-    size, per_client = model.size, min(len(v), len(task.constraints))
+    size, per_client = model.size, len(v)
     return Trained(
         (Plain(model, outcome.theta),),
         outcome,

@@ -1,0 +1,86 @@
+"""Predictors of every kind come back from a run folder to the last bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+from fairsilo.data.synthetic import make_table
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness import Dgeo
+from fairsilo.method import METHODS
+from fairsilo.method.base import Predictor
+from fairsilo.method.calibrated import fit_calibrated
+from fairsilo.method.equalized_odds import fit_equalized_odds
+from fairsilo.method.postprocess import hits_of
+from fairsilo.method.saved import from_tensors, to_tensors
+from fairsilo.model import logistic_regression
+from fairsilo.run import Options, execute
+from fairsilo.run import load as load_run
+from fairsilo.run import save as save_run
+from fairsilo.run.train import plan
+from tests.method.tasks import PAIR, biased, task
+
+
+def assert_same(before: tuple[Predictor, ...], after: tuple[Predictor, ...]) -> None:
+    federation = biased(99, [200])
+    x, y, s = federation.x, federation.y, federation.s
+    assert len(before) == len(after)
+    for one, two in zip(before, after, strict=True):
+        assert type(one) is type(two)
+        np.testing.assert_array_equal(one.probabilities(x, s), two.probabilities(x, s))
+        np.testing.assert_array_equal(one.losses(x, y, s), two.losses(x, y, s))
+        for seed in range(3):
+            np.testing.assert_array_equal(one.labels(x, s, seed), two.labels(x, s, seed))
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_method_survives_the_round_trip(method: str) -> None:
+    predictors = METHODS[method](task(biased(0, [60, 70])), None).predictors
+    kind, tensors = to_tensors(predictors)
+    assert kind == {"eo": "equalized_odds/plain", "ceo": "calibrated/plain"}.get(method, "plain")
+    assert_same(predictors, from_tensors(kind, logistic_regression(3), load(save(tensors))))
+
+
+def test_repairs_upon_repairs_survive_too() -> None:
+    federation = biased(1, [150])
+    swapped = Dgeo(1, 0, 0)
+    base = METHODS["st"](task(federation), None).predictors[0]
+    for _ in range(2):
+        hits = hits_of(base, PAIR, federation.x, federation.y, federation.s)
+        base = fit_calibrated(base, PAIR, hits, 5, cost="fp")
+        hits = hits_of(base, swapped, federation.x, federation.y, federation.s)
+        base = fit_equalized_odds(base, swapped, hits, 3)
+    kind, tensors = to_tensors([base])
+    assert kind == "equalized_odds/calibrated/equalized_odds/calibrated/plain"
+    assert_same((base,), from_tensors(kind, logistic_regression(3), load(save(tensors))))
+
+
+def test_a_damaged_file_is_said_to_be_so() -> None:
+    kind, tensors = to_tensors(METHODS["eo"](task(biased(2, [60])), None).predictors)
+    tensors.pop("0.p2p")
+    for wrong, arrays in ((kind, tensors), ("forest", tensors), ("eo/plain", tensors)):
+        with pytest.raises(FairSiloError, match="train again"):
+            from_tensors(wrong, logistic_regression(3), arrays)
+
+
+@pytest.mark.parametrize("method", ["st", "eo", "ceo"])
+def test_the_run_folder_keeps_all_clients_predictors(method: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    make_table(300, silos=3, seed=1).to_csv(table, index=False)
+    options = Options(
+        data=str(table), label="label", protected_class="1", group="group", client="client"
+    )
+    run = execute(options, baseline=False)
+    run = replace(run, trained=METHODS[method](plan(options, run.prepared), None))
+    save_run(run, tmp_path / "run")
+    saved = load_run(tmp_path / "run")
+    x, s = run.prepared.test_x, run.prepared.test_s
+    assert len(saved.predictors) == len(run.trained.predictors) == 3
+    for one, two in zip(run.trained.predictors, saved.predictors, strict=True):
+        np.testing.assert_array_equal(one.labels(x, s, 4), two.labels(x, s, 4))
+        np.testing.assert_array_equal(one.probabilities(x, s), two.probabilities(x, s))
