@@ -42,7 +42,9 @@ def test_own_table_leaves_the_promised_folder(
     assert "run folder: run" in done.stdout
     assert "unconstrained" in done.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names >= {"model.safetensors", "model.json", "metrics.json", "history.parquet"}
+    assert names == {
+        "model.safetensors", "model.json", "metrics.json", "history.parquet", "report.html"
+    }  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     for key in KEYS:
         value(metrics, key)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairsilo.compute import jnp
-from fairsilo.engine import Clientwise, Pooled, Rows, row_sums
+from fairsilo.compute import jax, jnp
+from fairsilo.engine import Clientwise, Pooled, Rows, local_sums, row_sums, stack_silos
 from fairsilo.fairness import Dgeo, Estimator
 from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import logistic_regression, mlp
@@ -107,11 +107,27 @@ def test_local_constraints_are_the_clients_own_estimates() -> None:
     table = make(3, [8, 3, 12], 2)
     rows = weighted(table.federation, "local")
     model = logistic_regression(2)
-    query = Query(jnp.asarray(table.package_theta), jnp.zeros(3))
-    got = np.asarray(row_sums(model, Order.LAGRANGIAN, rows, query).d)
+    offsets = table.federation.offsets
+    silos = stack_silos(rows, offsets)
+    query = Query(jnp.asarray(table.package_theta), jnp.array([0.3, -0.2, 0.1]))
+    got = local_sums(model, Order.SECOND, silos, query)
     for i, client in enumerate(table.clients):
         want = oracle.local_estimates(oracle.row_loss, table.theta, [client], 0, 1, 1)
-        assert got[i] == pytest.approx(want[0] if want else 0.0)
+        assert got.d[i] == pytest.approx(want[0] if want else 0.0)
+    assert got.loss == pytest.approx(oracle.federated_loss(table.theta, table.clients))
+    apart = Clientwise(model, rows, offsets, local=True)
+    for order in Order:
+        one, other = local_sums(model, order, silos, query), apart.answer(query, order)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), one, other
+        )
+    # The gradient of the Lagrangian is the sum that AGP's clients send, multipliers their own.
+    assert got.jac is not None
+    np.testing.assert_allclose(
+        local_sums(model, Order.LAGRANGIAN, silos, query).grad,
+        got.grad + query.mu @ got.jac,
+        rtol=1e-9,
+    )
 
 
 def test_release_sees_every_message_and_can_change_it() -> None:

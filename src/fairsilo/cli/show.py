@@ -101,7 +101,7 @@ def show_run(run: Run, folder: Path) -> None:
     console.print(
         f"{metrics['seconds']:.1f} s, {up / 1e3:,.1f} kB sent by each client", highlight=False
     )
-    console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
+    console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
 
 
 def _title(run: Run) -> str:

@@ -78,7 +78,7 @@ def train(
         int, typer.Option(help="Seed of every draw; same seed, same run.", rich_help_panel=HOW)
     ] = 0,
     method: Annotated[
-        str, typer.Option(help="fedfair, lco or fedavg.", rich_help_panel=HOW)
+        str, typer.Option(help="fedfair, lco, fedavg, st, af, eo or ceo.", rich_help_panel=HOW)
     ] = "fedfair",
     model: Annotated[
         str,
@@ -101,7 +101,8 @@ def train(
     epsilon: Annotated[
         float,
         typer.Option(
-            help="Largest allowed difference of the groups' losses (DGEO).", rich_help_panel=HOW
+            help="Largest allowed difference of the groups' losses (DGEO); tau of af.",
+            rich_help_panel=HOW,
         ),
     ] = 0.05,
     rounds: Annotated[

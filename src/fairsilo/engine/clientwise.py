@@ -7,8 +7,10 @@ Slower than `pooled` and the same numbers. What a silo is about to send passes t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import partial, reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -41,19 +43,27 @@ class Clientwise:
         rows: Rows,
         offsets: Sequence[int] | npt.NDArray[np.int64],
         release: Release = send_as_is,
+        local: bool = False,
     ) -> None:
         self.model = model
+        self.local = local
         self.release = release
         self.silos = [_padded(rows, start, stop) for start, stop in pairwise(offsets)]
 
     def answer(self, query: Query, order: Order) -> Sums:
-        """The sum of what the silos release."""
-        total: Sums | None = None
+        """The sum of what the silos release; under `local`, each D_k stays its silo's own."""
+        own = query.mu.reshape(len(self.silos), -1) if self.local else None
+        messages = []
         for i, rows in enumerate(self.silos):
-            message = self.release(i, _answer(self.model, order, rows, query))
-            total = message if total is None else total + message
-        assert total is not None
-        return total
+            asked = query if own is None else Query(query.theta, own[i])
+            messages.append(self.release(i, _answer(self.model, order, rows, asked)))
+        total = reduce(add, messages)
+        if not self.local:
+            return total
+        jac = None
+        if total.jac is not None:
+            jac = jnp.concatenate([message.jac for message in messages])
+        return replace(total, d=jnp.concatenate([m.d for m in messages]), jac=jac)
 
     def solve(
         self,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.base import Outcome, Watch
-from fairsilo.engine.sums import Rows, row_sums
+from fairsilo.engine.sums import Rows, local_sums, row_sums
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Record, Solver, Status, choose, done
 
@@ -25,11 +25,22 @@ CHUNK = {Order.LAGRANGIAN: 500, Order.FIRST: 10, Order.SECOND: 1}
 
 
 class Pooled:
-    """Answers queries from rows in this process; solves one run or many."""
+    """Answers queries from rows in this process; solves one run or many.
 
-    def __init__(self, model: Model, rows: Rows, dtype: npt.DTypeLike = np.float64) -> None:
+    With `local` the rows have a leading axis of silos (see `stack_silos`), and the constraints
+    are every silo's own.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        rows: Rows,
+        dtype: npt.DTypeLike = np.float64,
+        local: bool = False,
+    ) -> None:
         self.model = model
         self.dtype = np.dtype(dtype)
+        self.local = local
         cast = partial(jnp.asarray, dtype=self.dtype)
         self.rows = Rows(cast(rows.x), jnp.asarray(rows.y, jnp.int32), cast(rows.w), cast(rows.v))
 
@@ -65,7 +76,9 @@ class Pooled:
         taken = 0
         while taken < rounds and not bool(jnp.all(done(state))):
             size = min(chunk, rounds - taken)
-            state, log, count = _advance(solver, self.model, chunk, self.rows, state, size)
+            state, log, count = _advance(
+                solver, self.model, chunk, self.local, self.rows, state, size
+            )
             log = jax.tree.map(lambda leaf, n=int(count): np.asarray(leaf)[:n], log)
             logs.append(log)
             taken += int(count)
@@ -75,13 +88,16 @@ class Pooled:
         return [_outcome(state, history, run) for run in range(len(np.asarray(theta0)))]
 
 
-@partial(jax.jit, static_argnames=("solver", "model", "chunk"))
+@partial(jax.jit, static_argnames=("solver", "model", "chunk", "local"))
 def _advance(
-    solver: Solver, model: Model, chunk: int, rows: Rows, state: Any, size: Array
+    solver: Solver, model: Model, chunk: int, local: bool, rows: Rows, state: Any, size: Array
 ) -> tuple[Any, Record, Array]:
     """Up to `size` <= `chunk` rounds of every run that is not done, and their records."""
     own = Rows(*(0 if own else None for own in rows.own()))  # type: ignore[arg-type]
-    answer = jax.vmap(partial(row_sums, model, solver.order), in_axes=(own, 0))
+    if local:
+        answer = jax.vmap(partial(local_sums, model, solver.order), in_axes=(None, 0))
+    else:
+        answer = jax.vmap(partial(row_sums, model, solver.order), in_axes=(own, 0))
 
     def one_round(carry: tuple[Array, Any, Record]) -> tuple[Array, Any, Record]:
         i, state, log = carry

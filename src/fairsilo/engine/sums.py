@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model.base import Model
@@ -36,6 +41,19 @@ class Rows:
         return self.x.ndim == 3, self.y.ndim == 2, self.w.ndim == 2, self.v.ndim == 3
 
 
+def stack_silos(rows: Rows, offsets: npt.NDArray[np.int64]) -> Rows:
+    """Rows laid end to end, with a leading axis of silos instead; weight zero fills them up."""
+    n = int(np.diff(offsets).max())
+
+    def lay(values: Any) -> np.ndarray:
+        parts = [np.asarray(values[start:stop]) for start, stop in pairwise(offsets)]
+        fill = [(0, 0)] * (parts[0].ndim - 1)
+        return np.stack([np.pad(part, [(0, n - len(part)), *fill]) for part in parts])
+
+    v = np.swapaxes(lay(np.asarray(rows.v).T), 1, 2)
+    return Rows(lay(rows.x), lay(rows.y), lay(rows.w), v)  # type: ignore[arg-type]
+
+
 def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
     """Answer a query over the given rows."""
 
@@ -50,6 +68,27 @@ def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
     grads = jax.vmap(lambda weights: pull_back(weights)[0])(jnp.concatenate([rows.w[None], rows.v]))
     hess = gauss_newton(model, rows.x, mixed, query.theta) if order is Order.SECOND else None
     return Sums(loss, d, grads[0], grads[1:], hess)
+
+
+def local_sums(model: Model, order: Order, silos: Rows, query: Query) -> Sums:
+    """Answer a query with constraints of every silo's own (the `local` estimator).
+
+    The rows have a leading axis of silos. L is summed over them as ever; the D_k, their gradients
+    and their multipliers stay apart, silo by silo: K = silos * pairs.
+    """
+    count = silos.x.shape[0]
+    mu = query.mu.reshape(count, -1)
+    first = order if order is Order.LAGRANGIAN else Order.FIRST
+    each = jax.vmap(lambda rows, m: row_sums(model, first, rows, Query(query.theta, m)))(silos, mu)
+    loss, d, grad = each.loss.sum(), each.d.reshape(-1), each.grad.sum(axis=0)
+    if each.jac is None:
+        return Sums(loss, d, grad)
+    hess = None
+    if order is Order.SECOND:
+        mixed = silos.w + jnp.einsum("sk,skn->sn", mu, silos.v)
+        flat = silos.x.reshape(-1, silos.x.shape[-1])
+        hess = gauss_newton(model, flat, mixed.reshape(-1), query.theta)
+    return Sums(loss, d, grad, each.jac.reshape(d.size, -1), hess)
 
 
 def gauss_newton(model: Model, x: Array, weights: Array, theta: Array) -> Array:

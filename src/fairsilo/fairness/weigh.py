@@ -29,17 +29,16 @@ def totals_of(federation: Federation, constraints: Sequence[Dgeo]) -> Totals:
 def weigh(
     federation: Federation, constraints: Sequence[Dgeo], estimator: Estimator, totals: Totals
 ) -> tuple[Floats, Floats]:
-    """The objective's row weights w (n,) and the constraints' v (K, n).
+    """The objective's row weights w (n,) and the constraints' v (len(constraints), n).
 
-    `local` gives one constraint per silo and pair: K = silos * pairs, silo by silo.
+    Under `local` a row weighs in the constraints of its own silo: the engine keeps the silos'
+    sums apart instead of adding them.
     """
-    n, pairs = federation.rows, len(constraints)
+    n = federation.rows
     w = np.full(n, 1 / n)
-    local = estimator == "local"
-    v = np.zeros((pairs * federation.clients if local else pairs, n))
-    for i, silo in enumerate(federation.silos()):
-        lines = slice(i * pairs, (i + 1) * pairs) if local else slice(None)
-        v[lines, silo] = row_weights(
+    v = np.zeros((len(constraints), n))
+    for silo in federation.silos():
+        v[:, silo] = row_weights(
             constraints, estimator, federation.y[silo], federation.s[silo], totals
         )
     return w, v

@@ -58,6 +58,10 @@ class Federation:
         for start, stop in pairwise(self.offsets):
             yield slice(int(start), int(stop))
 
+    def parts(self) -> Iterator[Federation]:
+        """Every silo as a federation of one."""
+        return map(self.only, range(self.clients))
+
     def only(self, silo: int) -> Federation:
         """A federation of one: the silo trains alone."""
         part = slice(int(self.offsets[silo]), int(self.offsets[silo + 1]))

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairsilo.errors import FairSiloError
+from fairsilo.method import METHODS
+from fairsilo.model import MODELS
+from fairsilo.partition import KINDS
+from fairsilo.solver import SOLVERS
 
-METHODS = ("fedfair", "lco", "fedavg")
-SOLVERS = ("newton", "lbfgs", "agp")
 ESTIMATORS = ("mean", "pooled")
-MODELS = ("lr", "mlp")
-PARTITIONS = ("iid", "skewed", "dirichlet")
 ENGINES = ("pooled", "clientwise")
 
 
@@ -49,7 +49,7 @@ class Options:
         choose("--method", self.method, METHODS)
         choose("--model", self.model, MODELS)
         choose("--estimator", self.estimator, ESTIMATORS)
-        choose("--partition", self.partition, PARTITIONS)
+        choose("--partition", self.partition, KINDS)
         choose("--engine", self.engine, ENGINES)
         if self.solver is not None:
             choose("--solver", self.solver, SOLVERS)

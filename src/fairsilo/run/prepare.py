@@ -51,6 +51,8 @@ class Prepared:
     protected_class: str
     groups: tuple[str, ...]
     """The groups that are compared, in the user's order."""
+    group_columns: tuple[int, ...]
+    """The encoded columns that give the group away."""
 
     @property
     def encoder_width(self) -> int:
@@ -82,7 +84,7 @@ def prepare(options: Options) -> Prepared:
             f"all training rows are of class {only!r}: give rows of at least two classes"
         )
     totals = totals_of(federation, constraints)
-    if options.method != "fedavg":
+    if options.method in ("fedfair", "lco"):
         estimator = "local" if options.method == "lco" else options.estimator
         check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
     test = client == TEST
@@ -97,6 +99,18 @@ def prepare(options: Options) -> Prepared:
         constraints=constraints,
         protected_class=protected,
         groups=groups,
+        group_columns=_group_columns(options, schema, encoder),
+    )
+
+
+def _group_columns(options: Options, schema: Schema, encoder: Encoder) -> tuple[int, ...]:
+    """Where the features that name the group ended up: "sex=Female", "ethnicity"."""
+    known = DATASETS.get(options.data)
+    names = known.group_features if known else (schema.group,)
+    return tuple(
+        i
+        for i, feature in enumerate(encoder.feature_names)
+        if any(feature == name or feature.startswith((f"{name}=", f"{name} (")) for name in names)
     )
 
 

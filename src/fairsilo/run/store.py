@@ -19,6 +19,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.method.base import Predictor
 from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import MODELS
+from fairsilo.report import run_page
 from fairsilo.run.train import Metrics, Run
 
 FORMAT = 1
@@ -38,11 +39,13 @@ class Saved:
 
 def save(run: Run, folder: Path) -> None:
     """Write the run folder; model.json comes last, so that a folder that has it is complete."""
+    description, rounds = _describe(run), history(run)
     files = {
         "model.safetensors": save_tensors(_tensors(run)),
-        "history.parquet": _parquet(history(run)),
+        "history.parquet": _parquet(rounds),
         "metrics.json": _json(run.metrics),
-        "model.json": _json(_describe(run)),
+        "report.html": run_page(description, run.metrics, rounds).encode(),
+        "model.json": _json(description),
     }
     for name, content in files.items():
         write_atomic(folder / name, content)

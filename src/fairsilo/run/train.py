@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,9 @@ ROUNDS = {"newton": 150, "lbfgs": 300, "agp": 20_000}
 LARGEST_MATRIX = {"lr": 2_000, "mlp": 400}
 """Models with more parameters train by L-BFGS: the rounds that a (p, p) matrix saves no longer
 pay for computing and sending it (ADULT's network, p = 881: 13 s by L-BFGS, minutes by Newton)."""
+
+LIMITS_LOSS = ("fedfair", "lco", "st")
+"""The methods whose epsilon is a limit on DGEO."""
 
 Metrics = dict[str, Any]
 
@@ -52,6 +58,7 @@ def plan(options: Options, prepared: Prepared) -> Task:
         rounds=options.rounds or ROUNDS[name],
         seed=options.seed,
         engine=options.engine,
+        group_columns=prepared.group_columns,
     )
 
 
@@ -73,9 +80,11 @@ def measure(
     options: Options, prepared: Prepared, task: Task, trained: Trained, seconds: float
 ) -> Metrics:
     """The keys of design section 7, and what the report shows beside them."""
+    # A method with one model per client is measured on the training rows client by client.
+    own = itertools.cycle(trained.predictors)
     silos = [
-        tally_of(trained.predictors[0], part.x, part.y, part.s, prepared, options.seed)
-        for part in map(prepared.federation.only, range(prepared.federation.clients))
+        tally_of(one, part.x, part.y, part.s, prepared, options.seed)
+        for one, part in zip(own, prepared.federation.parts(), strict=False)
     ]
     whole = sum(silos[1:], start=silos[0])
     pairs = prepared.constraints
@@ -88,7 +97,8 @@ def measure(
         "solver": task.solver.name,
         "model": options.model,
         "estimator": "local" if options.method == "lco" else options.estimator,
-        "epsilon": None if options.method == "fedavg" else options.epsilon,
+        "epsilon": options.epsilon if options.method in LIMITS_LOSS else None,
+        **({"tau": options.epsilon} if options.method == "af" else {}),
         "clients": clients,
         "rounds": outcome.rounds,
         "converged": converged,
@@ -103,7 +113,7 @@ def measure(
         "test": {
             "rows": len(prepared.test_y),
             **test,
-            "cells": _cells(prepared, trained.predictors[0], options.seed),
+            "cells": _cells(prepared, trained.predictors, options.seed),
         },
         "constant": _constant(prepared),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
@@ -169,24 +179,30 @@ def _on_test(
     )
 
 
-def _cells(prepared: Prepared, predictor: Predictor, seed: int) -> list[dict[str, Any]]:
-    """For every group and class on the test rows: size, what was predicted, mean loss, spread."""
-    schema = prepared.schema
-    tally = tally_of(predictor, prepared.test_x, prepared.test_y, prepared.test_s, prepared, seed)
+def _cells(
+    prepared: Prepared, predictors: tuple[Predictor, ...], seed: int
+) -> list[dict[str, Any]]:
+    """For every group and class on the test rows: size, what was predicted, mean loss, spread.
+
+    With several predictors, what they predict on average.
+    """
+    schema, x, y, s = prepared.schema, prepared.test_x, prepared.test_y, prepared.test_s
+    tallies = [tally_of(one, x, y, s, prepared, seed) for one in predictors]
+    total = reduce(add, tallies)
     cells = []
     for g, group in enumerate(schema.groups):
         for c, name in enumerate(schema.classes):
-            rows = int(tally.cells[g, c])
-            mean = tally.losses[g, c] / rows if rows else None
-            spread = tally.squares[g, c] / rows - mean**2 if mean is not None else None
+            rows = int(tallies[0].cells[g, c])
+            draws = rows * len(tallies)
+            mean = float(total.losses[g, c] / draws) if rows else None
+            spread = total.squares[g, c] / draws - mean**2 if mean is not None else None
+            counts = np.rint(total.counts[g, c] / len(tallies)).astype(int)
             cells.append(
                 {
                     "group": group,
                     "class": name,
                     "rows": rows,
-                    "predicted": dict(
-                        zip(schema.classes, map(int, tally.counts[g, c]), strict=True)
-                    ),
+                    "predicted": dict(zip(schema.classes, map(int, counts), strict=True)),
                     "loss": mean,
                     "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
                 }
