@@ -67,7 +67,7 @@ def load(folder: Path) -> Saved:
     except Exception as error:
         raise FairSiloError(f"{path} cannot be read as safetensors: train again") from error
     model = MODELS[description["model"]](len(encoder.feature_names), len(schema.classes))
-    predictors = from_tensors(description["kind"], model, tensors)
+    predictors = from_tensors(description.get("kind", "plain"), model, tensors)
     return Saved(predictors, encoder, schema, description, _read_json(folder / "metrics.json"))
 
 
