@@ -62,7 +62,7 @@ class Clientwise:
             return total
         jac = None
         if total.jac is not None:
-            jac = jnp.concatenate([message.jac for message in messages])
+            jac = jnp.concatenate([m.jac for m in messages if m.jac is not None])
         return replace(total, d=jnp.concatenate([m.d for m in messages]), jac=jac)
 
     def solve(

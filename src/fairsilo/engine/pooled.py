@@ -7,6 +7,7 @@ that R runs make one matrix product with R columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +19,9 @@ from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.sums import Rows, local_sums, row_sums
 from fairsilo.model.base import Model
-from fairsilo.solver.base import Order, Record, Solver, Status, choose, done
+from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums, choose, done
+
+Answer = Callable[[Rows, Query], Sums]
 
 CHUNK = {Order.LAGRANGIAN: 500, Order.FIRST: 10, Order.SECOND: 1}
 """Rounds per call of the compiled loop: often enough to show progress, no oftener."""
@@ -66,8 +69,8 @@ class Pooled:
     ) -> list[Outcome]:
         """R runs at once: theta0 (R, p), epsilon (R, K).
 
-        What of the rows has a leading axis R (all of x, y, w and v, or only weights) is each
-        run's own, the rest is shared. `watch` sees the first run.
+        What of the rows (all of x, y, w and v, or only weights) has a leading axis S are S
+        tables, each for the next R / S runs; the rest is shared. `watch` sees the first run.
         """
         cast = partial(jnp.asarray, dtype=self.dtype)
         state = jax.vmap(solver.init)(cast(theta0), cast(epsilon))
@@ -93,11 +96,7 @@ def _advance(
     solver: Solver, model: Model, chunk: int, local: bool, rows: Rows, state: Any, size: Array
 ) -> tuple[Any, Record, Array]:
     """Up to `size` <= `chunk` rounds of every run that is not done, and their records."""
-    own = Rows(*(0 if own else None for own in rows.own()))  # type: ignore[arg-type]
-    if local:
-        answer = jax.vmap(partial(local_sums, model, solver.order), in_axes=(None, 0))
-    else:
-        answer = jax.vmap(partial(row_sums, model, solver.order), in_axes=(own, 0))
+    answer = _answer_all(partial(local_sums if local else row_sums, model, solver.order), local)
 
     def one_round(carry: tuple[Array, Any, Record]) -> tuple[Array, Any, Record]:
         i, state, log = carry
@@ -114,6 +113,27 @@ def _advance(
     empty = jax.tree.map(lambda leaf: jnp.zeros((chunk, *leaf.shape), leaf.dtype), state.record)
     count, state, log = jax.lax.while_loop(going, one_round, (jnp.array(0), state, empty))
     return state, log, count
+
+
+def _answer_all(answer: Answer, local: bool) -> Answer:
+    """Answer the queries of R runs. Rows with a leading axis S serve R / S runs in a row each."""
+    silos = int(local)
+
+    def answer_all(rows: Rows, queries: Query) -> Sums:
+        own = [
+            leaf.ndim > plain + silos
+            for leaf, plain in zip(rows.leaves(), (2, 1, 1, 2), strict=True)
+        ]
+        if not any(own):
+            return jax.vmap(answer, in_axes=(None, 0))(rows, queries)
+        tables = next(leaf.shape[0] for leaf, mine in zip(rows.leaves(), own, strict=True) if mine)
+        axes = Rows(*(0 if mine else None for mine in own))  # type: ignore[arg-type]
+        split = jax.tree.map(lambda q: q.reshape(tables, -1, *q.shape[1:]), queries)
+        sums = jax.vmap(jax.vmap(answer, in_axes=(None, 0)), in_axes=(axes, 0))(rows, split)
+        flat: Sums = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), sums)
+        return flat
+
+    return answer_all
 
 
 def _outcome(state: Any, history: Record, run: int) -> Outcome:

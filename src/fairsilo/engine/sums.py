@@ -36,9 +36,9 @@ class Rows:
     w: Array
     v: Array
 
-    def own(self) -> tuple[bool, bool, bool, bool]:
-        """Which of x, y, w, v have a leading axis of runs."""
-        return self.x.ndim == 3, self.y.ndim == 2, self.w.ndim == 2, self.v.ndim == 3
+    def leaves(self) -> tuple[Array, Array, Array, Array]:
+        """x, y, w and v."""
+        return self.x, self.y, self.w, self.v
 
 
 def stack_silos(rows: Rows, offsets: npt.NDArray[np.int64]) -> Rows:
@@ -95,7 +95,8 @@ def gauss_newton(model: Model, x: Array, weights: Array, theta: Array) -> Array:
     """sum_j weights_j G_j' C_j G_j over blocks of rows, (p, p)."""
 
     def one_row(row: Array) -> Array:
-        return jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
+        gradients: Array = jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
+        return gradients
 
     def block(rows: Array, c: Array) -> Array:
         g = jax.vmap(one_row)(rows)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from fairsilo.compute import jax
 from fairsilo.engine import (
     Clientwise,
     Outcome,
@@ -23,50 +25,86 @@ from fairsilo.solver import Agp
 
 def fedfair(task: Task, watch: Watch | None = None) -> Trained:
     """The paper's method: one constraint per pair of groups, estimated over all clients."""
-    return _solve(task, watch)
+    return solve(task, watch)
 
 
 def lco(task: Task, watch: Watch | None = None) -> Trained:
     """Locally constrained optimisation: every client's own estimate is a constraint."""
-    return _solve(replace(task, estimator="local"), watch)
+    return solve(replace(task, estimator="local"), watch)
 
 
 def fedavg(task: Task, watch: Watch | None = None) -> Trained:
     """No constraint: the exact federated gradient (one full-batch step a round), or its SQP."""
-    return _solve(replace(task, constraints=(), estimator="pooled"), watch)
+    return solve(replace(task, constraints=(), estimator="pooled"), watch)
 
 
-def _solve(task: Task, watch: Watch | None) -> Trained:
-    federation, model = task.federation, task.model
+def solve(task: Task, watch: Watch | None = None) -> Trained:
+    """The constrained problem that the task's estimator and constraints describe."""
+    if task.engine == "pooled":
+        return solve_many([task], [task.epsilon], watch)[0][0]
+    local = task.estimator == "local"
+    rows = weighted_rows(task)
+    silos = Clientwise(task.model, rows, task.federation.offsets, local=local)
+    start, epsilon = task.model.start(task.seed), _epsilons(task, task.epsilon)
+    return _trained(task, silos.solve(task.solver, start, epsilon, task.rounds, watch))
+
+
+def solve_many(
+    tasks: Sequence[Task], epsilons: Sequence[float], watch: Watch | None = None
+) -> list[list[Trained]]:
+    """Every task with every epsilon, in one program: the tasks differ in their rows and seed
+    only (the same table, split anew) and have equally many rows. A list for each task."""
+    first = tasks[0]
+    local = first.estimator == "local"
+    tables = [weighted_rows(task) for task in tasks]
+    if local:
+        tables = [
+            stack_silos(rows, task.federation.offsets)
+            for rows, task in zip(tables, tasks, strict=True)
+        ]
+    rows = tables[0] if len(tables) == 1 else jax.tree.map(lambda *parts: np.stack(parts), *tables)
+    dtype = np.float32 if isinstance(first.solver, Agp) else np.float64
+    outcomes = Pooled(first.model, rows, dtype, local).solve_many(
+        first.solver,
+        np.repeat([task.model.start(task.seed) for task in tasks], len(epsilons), axis=0),
+        np.tile([_epsilons(first, epsilon) for epsilon in epsilons], (len(tasks), 1)),
+        first.rounds,
+        watch,
+    )
+    each = iter(outcomes)
+    return [[_trained(task, next(each)) for _ in epsilons] for task in tasks]
+
+
+def weighted_rows(task: Task) -> Rows:
+    """The federation's rows with the weights of the task's estimator."""
+    federation = task.federation
     totals = totals_of(federation, task.constraints)
     w, v = weigh(federation, task.constraints, task.estimator, totals)
-    rows = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
-    local = task.estimator == "local"
-    epsilon = np.full(len(v) * (federation.clients if local else 1), task.epsilon)
-    start = model.start(task.seed)
-    outcome: Outcome
-    if task.engine == "clientwise":
-        silos = Clientwise(model, rows, federation.offsets, local=local)
-        outcome = silos.solve(task.solver, start, epsilon, task.rounds, watch)
-    else:
-        dtype = np.float32 if isinstance(task.solver, Agp) else np.float64
-        if local:
-            rows = stack_silos(rows, federation.offsets)
-        pooled = Pooled(model, rows, dtype, local)
-        outcome = pooled.solve(task.solver, start, epsilon, task.rounds, watch)
-    size, per_client = model.size, len(v)
+    return Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+
+
+def _epsilons(task: Task, epsilon: float) -> np.ndarray:
+    """One per constraint: per pair, and under `local` per client, too."""
+    silos = task.federation.clients if task.estimator == "local" else 1
+    return np.full(len(task.constraints) * silos, epsilon)
+
+
+def _trained(task: Task, outcome: Outcome) -> Trained:
+    # Under `local` a client sends and receives its own constraints only.
+    size, pairs = task.model.size, len(task.constraints)
     return Trained(
-        (Plain(model, outcome.theta),),
+        (Plain(task.model, outcome.theta),),
         outcome,
-        # Under `local` a client sends and receives its own constraints only.
-        numbers_up(task.solver.order, size, per_client),
-        numbers_down(size, per_client),
-        _who_takes_part(task, totals.taking_part, federation.clients),
+        numbers_up(task.solver.order, size, pairs),
+        numbers_down(size, pairs),
+        _who_takes_part(task),
     )
 
 
-def _who_takes_part(task: Task, taking_part: np.ndarray, clients: int) -> tuple[str, ...]:
+def _who_takes_part(task: Task) -> tuple[str, ...]:
     """Say how many clients an average leaves out for want of rows."""
+    clients = task.federation.clients
+    taking_part = totals_of(task.federation, task.constraints).taking_part
     if task.estimator == "pooled" or not len(taking_part) or taking_part.min() == clients:
         return ()
     return (
