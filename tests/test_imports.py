@@ -12,6 +12,7 @@ import fairsilo
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
     {"errors", "compute"},
+    {"privacy"},
     {"data", "partition", "model"},
     {"fairness"},
     {"solver"},

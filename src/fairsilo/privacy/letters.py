@@ -1,0 +1,50 @@
+"""Shamir shares from silo to silo, encrypted, carried by the server.
+
+A letter holds, for every round of the set-up, the recipient's share of the sender's self-mask
+seed and of its mask key. ChaCha20-Poly1305 under a key that X25519 and HKDF give for this
+sender, recipient and pair of bundles: one key, one letter, so the nonce may be zero. Whoever
+opens it knows that it comes from the signer of the sender's bundle.
+"""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from fairsilo.privacy.bundle import Bundle
+from fairsilo.privacy.errors import ProtocolError
+from fairsilo.privacy.masks import agree, derive
+from fairsilo.privacy.shamir import SHARE_BYTES
+
+Pair = tuple[bytes, bytes]
+"""A share of a self-mask seed and one of a mask key."""
+
+
+def write(context: bytes, private: bytes, sender: Bundle, to: Bundle, shares: list[Pair]) -> bytes:
+    """The letter of `sender`, whose private letter key this is, with shares in round order."""
+    key = _key(context, agree(private, to.letter_key), sender, to)
+    plain = b"".join(seed + mask for seed, mask in shares)
+    return ChaCha20Poly1305(key).encrypt(bytes(12), plain, context)
+
+
+def read(context: bytes, private: bytes, sender: Bundle, to: Bundle, letter: bytes) -> list[Pair]:
+    """The shares in a letter to `to`, whose private letter key this is."""
+    key = _key(context, agree(private, sender.letter_key), sender, to)
+    try:
+        plain = ChaCha20Poly1305(key).decrypt(bytes(12), bytes(letter), context)
+    except InvalidTag as error:
+        raise ProtocolError(
+            f"The shares from silo {sender.silo} to {to.silo} were changed on the way, "
+            "or belong to another set-up."
+        ) from error
+    step = 2 * SHARE_BYTES
+    if len(plain) != step * (to.last - to.first + 1):
+        raise ProtocolError(f"Silo {sender.silo} sent shares for a wrong number of rounds.")
+    return [
+        (plain[at : at + SHARE_BYTES], plain[at + SHARE_BYTES : at + step])
+        for at in range(0, len(plain), step)
+    ]
+
+
+def _key(context: bytes, shared: bytes, sender: Bundle, to: Bundle) -> bytes:
+    return derive(shared, "letter", context, sender.digest.hex(), to.digest.hex())

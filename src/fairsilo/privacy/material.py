@@ -1,0 +1,94 @@
+"""What a silo holds between messages of one set-up: its secrets and others' shares, by round.
+
+Nothing here outlives its round: `burn` takes a round's secrets out and drops all earlier ones.
+Python cannot promise that deleted bytes leave memory; it promises that no later message or
+saved state holds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fairsilo.privacy.errors import ProtocolError
+from fairsilo.privacy.letters import Pair
+from fairsilo.privacy.masks import KEY_BYTES, new_secret, public_of
+from fairsilo.privacy.shamir import SHARE_BYTES
+from fairsilo.privacy.wire import Fields, text_of, texts
+
+
+@dataclass(repr=False)
+class Material:
+    """The secrets of rounds first..last; `repr` shows none of them."""
+
+    first: int
+    last: int
+    letter_key: bytes | None
+    secrets: dict[int, Pair]
+    """Of each round still unused: the self-mask seed and the private mask key."""
+    bundles: dict[str, bytes] = field(default_factory=dict)
+    """The signed bundles of all silos of the set-up, own one included."""
+    shared: bool = False
+    roster: list[str] = field(default_factory=list)
+    shares: dict[int, dict[str, Pair]] = field(default_factory=dict)
+    """By round and owner: the shares this silo was given, and its own seed's."""
+
+    @classmethod
+    def fresh(cls, first: int, last: int) -> Material:
+        """New secrets for every round, from the operating system."""
+        pairs = {r: (new_secret(), new_secret()) for r in range(first, last + 1)}
+        return cls(first, last, new_secret(), pairs)
+
+    def public(self) -> tuple[bytes, bytes]:
+        """The letter key and, one after the other, the mask keys of the rounds."""
+        assert self.letter_key is not None
+        masks = b"".join(public_of(self.secrets[r][1]) for r in range(self.first, self.last + 1))
+        return public_of(self.letter_key), masks
+
+    def burn(self, round_: int) -> Pair:
+        """The secrets of a round, for the only time; those of earlier rounds are dropped."""
+        pair = self.secrets.pop(round_, None)
+        if pair is None:
+            raise ProtocolError(
+                f"Round {round_} has been used or passed; its secrets are gone: open a new round."
+            )
+        self.secrets = {r: kept for r, kept in self.secrets.items() if r > round_}
+        self.shares = {r: kept for r, kept in self.shares.items() if r >= round_}
+        return pair
+
+    def to_fields(self) -> dict[str, object]:
+        """For the saved state."""
+        return {
+            "first": self.first,
+            "last": self.last,
+            "letter_key": None if self.letter_key is None else text_of(self.letter_key),
+            "secrets": texts({str(r): seed + key for r, (seed, key) in self.secrets.items()}),
+            "bundles": texts(self.bundles),
+            "shared": self.shared,
+            "roster": self.roster,
+            "shares": {
+                str(r): texts({silo: seed + key for silo, (seed, key) in given.items()})
+                for r, given in self.shares.items()
+            },
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Fields) -> Material:
+        """As it was saved."""
+        own = fields.blobs("secrets", 2 * KEY_BYTES)
+        given = fields.sub("shares")
+        return cls(
+            fields.number("first"),
+            fields.number("last"),
+            fields.blob("letter_key", KEY_BYTES) if "letter_key" in fields else None,
+            {int(r): (pair[:KEY_BYTES], pair[KEY_BYTES:]) for r, pair in own.items()},
+            fields.blobs("bundles"),
+            fields.flag("shared"),
+            fields.names("roster"),
+            {
+                int(r): {
+                    silo: (pair[:SHARE_BYTES], pair[SHARE_BYTES:])
+                    for silo, pair in given.blobs(r).items()
+                }
+                for r in given
+            },
+        )
