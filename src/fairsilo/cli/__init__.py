@@ -7,6 +7,7 @@ import typer
 
 from fairsilo import __version__
 from fairsilo.cli.data import app as data_app
+from fairsilo.cli.experiment import compare, reproduce, sweep
 from fairsilo.cli.predict import predict
 from fairsilo.cli.train import train
 from fairsilo.errors import FairSiloError
@@ -21,6 +22,9 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(predict)
+app.command()(compare)
+app.command()(sweep)
+app.command()(reproduce)
 app.add_typer(data_app, name="data")
 
 

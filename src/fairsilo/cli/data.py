@@ -33,9 +33,8 @@ def list_() -> None:
         print(f"  protected class  {one.protected_class} (column {one.label})")
         print(f"  variants         {', '.join(one.variants)}")
         print(f"  license          {one.license}")
-        print(
-            f"  files            {'in the package' if one.shipped else 'fairsilo data get ' + one.name}"
-        )
+        where = "in the package" if one.shipped else f"fairsilo data get {one.name}"
+        print(f"  files            {where}")
 
 
 @app.command()

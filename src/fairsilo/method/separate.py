@@ -27,20 +27,46 @@ def st(task: Task, watch: Watch | None = None) -> Trained:
     A client with one class only has its optimum at infinity: the damped solver stops there when
     the gradient is below its tolerance. `watch` sees the first client.
     """
-    federation, pairs = task.federation, task.constraints
-    dtype = np.float32 if isinstance(task.solver, Agp) else np.float64
-    solved: dict[int, Outcome] = {}
-    for clients in batches(federation):
-        engine = Pooled(task.model, stack(federation, clients, pairs), dtype)
-        outcomes = engine.solve_many(
-            task.solver,
-            np.tile(task.model.start(task.seed), (len(clients), 1)),
-            np.full((len(clients), len(pairs)), task.epsilon),
-            task.rounds,
-            watch,
-        )
-        solved.update(zip(clients, outcomes, strict=True))
-    outcomes = [solved[client] for client in range(federation.clients)]
+    return st_many([task], [task.epsilon], watch)[0][0]
+
+
+def st_many(
+    tasks: Sequence[Task], epsilons: Sequence[float], watch: Watch | None = None
+) -> list[list[Trained]]:
+    """Every task with every epsilon: all clients of all tasks in one program (see `solve_many`)."""
+    first = tasks[0]
+    dtype = np.float32 if isinstance(first.solver, Agp) else np.float64
+    solved: dict[tuple[int, int], list[Outcome]] = {}
+    sizes = tuple(np.diff(task.federation.offsets) for task in tasks)
+    together = all(np.array_equal(sizes[0], other) for other in sizes)
+    for group in [range(len(tasks))] if together else [[t] for t in range(len(tasks))]:
+        for clients in batches(tasks[group[0]].federation):
+            tables = [stack(tasks[t].federation, clients, first.constraints) for t in group]
+            rows = jax.tree.map(lambda *parts: np.concatenate(parts), *tables)
+            starts = [tasks[t].model.start(tasks[t].seed) for t in group for _ in clients]
+            limits = [np.full(len(first.constraints), epsilon) for epsilon in epsilons]
+            outcomes = iter(
+                Pooled(first.model, rows, dtype).solve_many(
+                    first.solver,
+                    np.repeat(starts, len(epsilons), axis=0),
+                    np.tile(limits, (len(starts), 1)),
+                    first.rounds,
+                    watch,
+                )
+            )
+            for t in group:
+                for client in clients:
+                    solved[t, client] = [next(outcomes) for _ in epsilons]
+    return [
+        [
+            _trained(task, [solved[t, client][e] for client in range(task.federation.clients)])
+            for e in range(len(epsilons))
+        ]
+        for t, task in enumerate(tasks)
+    ]
+
+
+def _trained(task: Task, outcomes: Sequence[Outcome]) -> Trained:
     predictors = tuple(Plain(task.model, outcome.theta) for outcome in outcomes)
     return Trained(predictors, summarise(outcomes), 0, 0, _notes(task, outcomes))
 

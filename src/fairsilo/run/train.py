@@ -115,7 +115,7 @@ def measure(
             **test,
             "cells": _cells(prepared, trained.predictors, options.seed),
         },
-        "constant": _constant(prepared),
+        "constant": constant_metrics(prepared),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
         "bytes_down": trained.numbers_down * width * clients * outcome.rounds,
         "setup_exchanges": SETUP_EXCHANGES,
@@ -210,7 +210,7 @@ def _cells(
     return cells
 
 
-def _constant(prepared: Prepared) -> dict[str, float | None]:
+def constant_metrics(prepared: Prepared) -> dict[str, float | None]:
     """Always the most frequent training class: what any model has to beat."""
     schema, y, s = prepared.schema, prepared.test_y, prepared.test_s
     common = int(np.argmax(np.bincount(prepared.federation.y, minlength=len(schema.classes))))

@@ -1,0 +1,1 @@
+"""The paper's experiments: compare, sweep, reproduce, and its theorems."""

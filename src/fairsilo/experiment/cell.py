@@ -1,0 +1,153 @@
+"""One method in one cell: every setting, every seed, on test and on validation rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.compute import jax
+from fairsilo.evaluate import summary
+from fairsilo.experiment.grid import Cell
+from fairsilo.method import METHODS, Task, Trained
+from fairsilo.method.constrained import solve_many
+from fairsilo.method.equalized_odds import eo
+from fairsilo.method.separate import st_many
+from fairsilo.model import MODELS
+from fairsilo.partition.federation import Federation
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared, prepare
+from fairsilo.run.train import constant_metrics, tally_of
+from fairsilo.solver import Solver
+
+VALIDATION = 0.2
+"""Share of every client's training rows that the honest choice of a setting is made on."""
+
+Row = dict[str, Any]
+
+
+def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
+    """The cell's data, dealt out with this seed; `mean` is the paper's estimator."""
+    return prepare(
+        Options(
+            data=cell.data,
+            data_dir=data_dir,
+            partition="iid" if cell.setting == "iid" else "skewed",
+            seed=seed,
+            estimator="mean",
+        )
+    )
+
+
+def hold_out(prepared: Prepared, seed: int) -> Prepared:
+    """The same federation, with a share of every client's training rows as its test rows.
+
+    The encoder stays the one of all training rows; it knows means and spreads, no labels.
+    """
+    rng = np.random.default_rng([seed, 1])
+    whole = prepared.federation
+    client = np.repeat(np.arange(whole.clients), np.diff(whole.offsets))
+    held = np.zeros(whole.rows, dtype=bool)
+    for silo in whole.silos():
+        size = silo.stop - silo.start
+        held[silo.start + rng.permutation(size)[: round(size * VALIDATION)]] = True
+    rest = Federation.of(
+        whole.x, whole.y, whole.s, np.where(held, -1, client),
+        groups=whole.groups, classes=whole.classes,
+    )  # fmt: skip
+    return replace(
+        prepared,
+        federation=rest,
+        test_x=whole.x[held],
+        test_y=whole.y[held],
+        test_s=whole.s[held],
+    )
+
+
+def run_method(
+    cell: Cell,
+    method: str,
+    settings: Sequence[float],
+    solver: tuple[Solver, int],
+    prepared: Sequence[Prepared],
+    split: str,
+) -> list[Row]:
+    """Train with every setting on every prepared data set (seed), and measure every model."""
+    rows: list[Row] = []
+    tasks = [_task(cell, one, solver, seed, settings[0]) for seed, one in enumerate(prepared)]
+    for seed, per_setting in enumerate(_train(method, tasks, settings)):
+        for setting, trained in zip(settings, per_setting, strict=True):
+            common = {"setting": setting, "seed": seed, "split": split}
+            rows += [
+                {**common, "member": member, **measured, **_ending(trained)}
+                for member, measured in enumerate(_measure(prepared[seed], trained, seed))
+            ]
+    return rows
+
+
+def constant_rows(prepared: Sequence[Prepared]) -> list[Row]:
+    """The constant predictor on the test rows of every seed."""
+    return [
+        {"setting": 0.0, "seed": seed, "split": "test", "member": 0, **constant_metrics(one)}
+        for seed, one in enumerate(prepared)
+    ]
+
+
+def tidy(rows: list[Row]) -> pd.DataFrame:
+    """Rows as a table; undefined is a missing value."""
+    return pd.DataFrame(rows)
+
+
+def _task(
+    cell: Cell, prepared: Prepared, solver: tuple[Solver, int], seed: int, epsilon: float
+) -> Task:
+    name = "lr" if cell.model == "lr" else "mlp"
+    return Task(
+        federation=prepared.federation,
+        model=MODELS[name](prepared.encoder_width, len(prepared.schema.classes)),
+        constraints=prepared.constraints,
+        epsilon=epsilon,
+        estimator="mean",
+        solver=solver[0],
+        rounds=solver[1],
+        seed=seed,
+        group_columns=prepared.group_columns,
+    )
+
+
+def _train(method: str, tasks: list[Task], settings: Sequence[float]) -> Iterator[list[Trained]]:
+    """For each task, a model for each setting; seeds share a program where there is a GPU."""
+    if method in ("fedfair", "lco", "st"):
+        many = st_many if method == "st" else solve_many
+        if method == "lco":
+            tasks = [replace(task, estimator="local") for task in tasks]
+        together = jax.default_backend() != "cpu"
+        groups = [tasks] if together else [[task] for task in tasks]
+        for group in groups:
+            yield from many(group, settings)
+        return
+    train = partial(eo, variant="conditional") if method == "eo-conditional" else METHODS[method]
+    for task in tasks:
+        yield [train(replace(task, epsilon=setting), None) for setting in settings]
+
+
+def _measure(prepared: Prepared, trained: Trained, seed: int) -> Iterator[Row]:
+    x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
+    for one in trained.predictors:
+        yield dict(summary(tally_of(one, x, y, s, prepared, seed), prepared.constraints))
+
+
+def _ending(trained: Trained) -> Row:
+    last = trained.outcome.last
+    return {
+        "status": trained.outcome.status.name.lower(),
+        "rounds": trained.outcome.rounds,
+        "loss": float(last.loss),
+        "residual": float(last.residual),
+        "violation": float(last.violation),
+    }

@@ -1,0 +1,101 @@
+"""What the paper's experiments consist of: twelve cells, seven methods, grids of settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairsilo.errors import FairSiloError
+from fairsilo.solver import Agp, Lbfgs, Newton, Solver
+
+SEEDS = (0, 1, 2, 3, 4)
+"""Five random data sets each, as in the paper; the first is the one of Figure 1."""
+METHODS = ("fedavg", "eo", "eo-conditional", "ceo", "st", "af", "lco", "fedfair")
+TITLES = {
+    "fedavg": "FedAvg",
+    "eo": "EO",
+    "eo-conditional": "EO conditional",
+    "ceo": "CEO",
+    "st": "ST",
+    "af": "AF",
+    "lco": "LCO",
+    "fedfair": "FedFair",
+    "constant": "Constant",
+}
+"""The names in the paper's tables, in its order."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One data set, one model, one way to deal the rows out."""
+
+    data: str
+    model: str
+    """lr or nn, as the paper says it."""
+    setting: str
+    """iid or non-iid."""
+
+    @property
+    def name(self) -> str:
+        """adult-lr-iid, as `--only` takes it."""
+        return f"{self.data}-{self.model}-{self.setting}"
+
+    @property
+    def title(self) -> str:
+        """As in the paper's captions: ADULT (IID), LR."""
+        setting = "IID" if self.setting == "iid" else "non-IID"
+        return f"{self.data.upper()} ({setting}), {self.model.upper()}"
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """AF is defined for logistic regression only."""
+        return METHODS if self.model == "lr" else tuple(m for m in METHODS if m != "af")
+
+
+CELLS = tuple(
+    Cell(data, model, setting)
+    for data in ("drug", "compas", "adult")
+    for setting in ("iid", "non-iid")
+    for model in ("lr", "nn")
+)
+"""Row by row as in the paper's figures."""
+
+FIGURE_2 = {
+    "drug": (1e-4, 1e-3, 0.01, 0.07, 0.13, 0.19),
+    "compas": (1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4),
+    "adult": (1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4),
+}
+"""The epsilons of the paper's Figure 2."""
+TAUS = (0.05, 0.5, 1.0, 2.5)
+
+
+def settings(cell: Cell, method: str) -> tuple[float, ...]:
+    """The grid of a method: the paper's values and wider; nothing to choose is one zero."""
+    if method == "fedfair":
+        return tuple(sorted({*FIGURE_2[cell.data], 0.005, 0.02, 0.05, 0.07, 0.1}))
+    if method == "lco":
+        return (1e-3, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+    if method == "st":
+        return (1e-4, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 1.0)
+    return TAUS if method == "af" else (0.0,)
+
+
+def solver_of(path: str, cell: Cell) -> tuple[Solver, int]:
+    """The solver of a path and the most rounds it gets.
+
+    `fast`: Newton for logistic regression; L-BFGS for networks, where a round of Newton costs
+    more than it saves. `agp`: the paper's solver and schedule.
+    """
+    if path == "agp":
+        return Agp(), 40_000
+    return (Newton(), 40) if cell.model == "lr" else (Lbfgs(), 300)
+
+
+def find(name: str) -> Cell:
+    """The cell of that name."""
+    for cell in CELLS:
+        if cell.name == name:
+            return cell
+    raise FairSiloError(
+        f"--only {name!r} is not a part of the paper: choose from "
+        f"{', '.join(cell.name for cell in CELLS)}"
+    )

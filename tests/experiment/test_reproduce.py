@@ -1,0 +1,111 @@
+"""A small part of the paper, whole: data, methods, tables, figures, page; and resuming."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairsilo.experiment import reproduce as module
+from fairsilo.experiment.cell import hold_out, prepare_cell
+from fairsilo.experiment.figures import draw_all
+from fairsilo.experiment.grid import find
+from fairsilo.experiment.reproduce import publish, run_parts
+from fairsilo.experiment.results import Results
+from fairsilo.experiment.theorems import check
+from tests.cli.conftest import Program
+
+
+def test_validation_rows_come_from_every_clients_training_rows(raw_data_dir: Path) -> None:
+    whole = prepare_cell(find("compas-lr-non-iid"), 0, raw_data_dir)
+    held = hold_out(whole, 0)
+    assert held.federation.clients == whole.federation.clients
+    assert held.federation.rows == 3840
+    assert len(held.test_y) == 960
+    np.testing.assert_array_equal(np.diff(held.federation.offsets), 192)
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([held.federation.x[:, 0], held.test_x[:, 0]])),
+        np.sort(whole.federation.x[:, 0]),
+    )
+
+
+def test_one_cell_and_nothing_twice(
+    raw_data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = find("drug-lr-iid")
+    results = Results(tmp_path)
+    said: list[str] = []
+
+    def say(what: str, done: int, total: int, left: float) -> None:
+        said.append(what)
+
+    assert run_parts(results, [cell], "fast", raw_data_dir, say) == len(said) == 9
+    assert run_parts(results, [cell], "fast", raw_data_dir, say) == 0
+    found = dict(publish(results, "fast", theorems=False))["fast, test"]
+    assert len(found) == 1
+    tables = pd.read_csv(tmp_path / "tables.csv")
+    assert set(tables["method"]) == {
+        "FedAvg", "EO", "EO conditional", "CEO", "ST", "AF", "LCO", "FedFair", "Constant"
+    }  # fmt: skip
+    fedfair = tables[(tables["method"] == "FedFair") & (tables["selection"] == "test")].iloc[0]
+    assert fedfair["harmonic_mean"] == 0.81  # the paper's, beside ours
+    assert fedfair["ours_harmonic_mean"] >= 0.81 - 0.02
+    models = results.read("fast", cell, "st")
+    assert models.groupby(["setting", "seed", "split"]).size().eq(10).all()
+    assert "python" in json.loads(models["made_by"].iloc[0])
+    assert all(path.stat().st_size > 10_000 for path in draw_all(results, "fast"))
+    assert "FedFair" in (tmp_path / "report.html").read_text()
+    # A part that was not finished when the power failed is computed again, alone.
+    results.file("fast", cell, "eo").unlink()
+    calls: list[str] = []
+    monkeypatch.setattr(
+        module,
+        "part_rows",
+        lambda tables, method, *rest: calls.append(method) or [{"setting": 0.0}],
+    )
+    assert run_parts(results, [cell], "fast", raw_data_dir, say) == 1
+    assert calls == ["eo"]
+
+
+def test_the_theorems_hold_on_held_out_rows() -> None:
+    table = check(draws=400)
+    ratio = table["variance"] / table["sigma_avg2_over_n"]
+    assert ratio.between(0.75, 1.3).all()  # 400 draws: a variance is known to 7 percent or so
+    assert (table["held_fedfair"] >= table["promised"]).all()
+    assert (table["held_lco"] >= table["promised"]).all()
+    widths = table[table["promised"] == 0.95].set_index("clients")
+    assert widths["radius_fedfair"][50] < widths["radius_lco"][50] / 6
+
+
+def test_sweep_and_compare_commands(fairsilo: Program, raw_data_dir: Path, tmp_path: Path) -> None:
+    raw = str(raw_data_dir)
+    done = fairsilo(
+        "sweep", "--data", "drug", "--epsilons", "1e-3,0.1", "--seeds", "2",
+        "--data-dir", raw, "--out", "swept",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    swept = pd.read_csv(tmp_path / "swept" / "sweep.csv")
+    assert swept["epsilon"].tolist() == [1e-3, 0.1]
+    assert swept["converged"].all()
+    done = fairsilo(
+        "compare", "--data", "drug", "--model", "lr", "--seeds", "1", "--data-dir", raw,
+        "--out", "compared",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    compared = pd.read_csv(tmp_path / "compared" / "compare.csv")
+    assert {"FedFair", "Constant", "AF"} <= set(compared["method"])
+    assert (tmp_path / "compared" / "report.html").is_file()
+    for words, hint in (
+        (("sweep", "--epsilons", "a,b"), "--epsilons"),
+        (("sweep", "--epsilons", "-1"), "--epsilons"),
+        (("compare", "--data", "iris"), "iris"),
+        (("sweep", "--method", "af", "--model", "mlp"), "--model lr"),
+        (("reproduce", "--only", "adult"), "adult-lr-iid"),
+    ):
+        bad = fairsilo(*words)
+        assert bad.returncode == 2
+        assert hint in bad.stderr
+        assert len(bad.stderr.strip().splitlines()) == 1

@@ -1,0 +1,105 @@
+"""Choosing settings and laying ours beside the paper's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.experiment.grid import CELLS, METHODS, TITLES, find, settings
+from fairsilo.experiment.results import Results
+from fairsilo.experiment.tables import best_setting, build, ours, paper_tables, verdict
+
+
+def part(values: dict[tuple[float, int, str], tuple[float, float]]) -> pd.DataFrame:
+    """Rows from {(setting, seed, split): (accuracy, fairness)}."""
+    return pd.DataFrame(
+        [
+            {
+                "setting": setting,
+                "seed": seed,
+                "split": split,
+                "member": 0,
+                "accuracy": accuracy,
+                "fairness": fairness,
+                "harmonic_mean": 2 * accuracy * fairness / (accuracy + fairness),
+                "balanced_accuracy": accuracy,
+            }
+            for (setting, seed, split), (accuracy, fairness) in values.items()
+        ]
+    )
+
+
+def test_the_paper_has_78_results_and_we_have_a_cell_for_each() -> None:
+    paper = paper_tables()
+    assert len(paper) == 78
+    ours_too = {
+        (cell.setting, cell.data, cell.model, TITLES[method])
+        for cell in CELLS
+        for method in cell.methods
+    }
+    for row in paper.to_dict("records"):
+        assert (row["setting"], row["dataset"], row["model"], row["method"]) in ours_too
+
+
+def test_the_grids_hold_the_papers_choices_of_fedfair() -> None:
+    for cell in CELLS:
+        chosen = paper_tables().query(
+            "setting == @cell.setting and dataset == @cell.data and model == @cell.model"
+        )
+        opt = float(chosen[chosen["method"] == "FedFair"]["opt"].iloc[0])
+        assert any(np.isclose(opt, value) for value in settings(cell, "fedfair"))
+
+
+def test_one_setting_for_all_seeds_by_the_mean_harmonic_mean() -> None:
+    table = part(
+        {
+            (0.1, 0, "test"): (0.9, 0.9), (0.1, 1, "test"): (0.5, 0.5),
+            (0.2, 0, "test"): (0.8, 0.8), (0.2, 1, "test"): (0.8, 0.8),
+            (0.1, 0, "validation"): (0.9, 0.9), (0.1, 1, "validation"): (0.9, 0.9),
+            (0.2, 0, "validation"): (0.7, 0.7), (0.2, 1, "validation"): (0.7, 0.7),
+        }
+    )  # fmt: skip
+    assert best_setting(table, "test") == 0.2
+    assert best_setting(table, "validation") == 0.1
+    honest = ours(table, "validation")
+    assert honest["ours_accuracy"] == pytest.approx(0.7)  # its test rows, not its validation rows
+    assert honest["ours_accuracy_std"] == pytest.approx(0.2)
+
+
+def test_collapsed_rivals_are_marked_and_do_not_count(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    cell = find("drug-lr-iid")
+    both = [(seed, split) for seed in (0, 1) for split in ("test", "validation")]
+    good = part({(0.1, *key): (0.7, 0.9) for key in both})
+    flat = part({(0.1, *key): (0.75, 1.0) for key in both}).assign(balanced_accuracy=0.5)
+    results.write("fast", cell, "fedfair", good, 1.0)
+    results.write("fast", cell, "lco", flat, 1.0)
+    results.write("fast", cell, "st", good.assign(harmonic_mean=0.6), 1.0)
+    tables = build(results)
+    marked = tables.set_index(["method", "selection"])["collapsed"]
+    assert marked["LCO", "test"]
+    assert not marked["FedFair", "test"]
+    found = verdict(tables, "fast")
+    assert found["best_other"].tolist() == ["ST"]
+    assert found["best_or_close"].all()
+    assert {
+        "ours_opt",
+        "solver",
+        "selection",
+        "ours_balanced_accuracy",
+        "ours_fairness_std",
+    } <= set(tables)
+
+
+def test_unknown_part_is_named() -> None:
+    with pytest.raises(FairSiloError, match="adult-lr-iid"):
+        find("adult-tree-iid")
+
+
+def test_af_is_not_for_networks() -> None:
+    assert "af" in METHODS
+    assert all(("af" in cell.methods) == (cell.model == "lr") for cell in CELLS)
