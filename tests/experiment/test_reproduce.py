@@ -61,11 +61,12 @@ def test_one_cell_and_nothing_twice(
     # A part that was not finished when the power failed is computed again, alone.
     results.file("fast", cell, "eo").unlink()
     calls: list[str] = []
-    monkeypatch.setattr(
-        module,
-        "part_rows",
-        lambda tables, method, *rest: calls.append(method) or [{"setting": 0.0}],
-    )
+
+    def fake(tables: object, method: str, *rest: object) -> list[dict[str, object]]:
+        calls.append(method)
+        return [{"setting": 0.0}]
+
+    monkeypatch.setattr(module, "part_rows", fake)
     assert run_parts(results, [cell], "fast", raw_data_dir, say) == 1
     assert calls == ["eo"]
 
