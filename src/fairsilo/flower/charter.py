@@ -1,0 +1,136 @@
+"""The federation file: what the parties agreed on, word for word, and its fingerprint.
+
+Every silo keeps its own copy and compares fingerprints out of band. A question that names
+another fingerprint is refused, so that the server cannot change the agreement alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from fairsilo.data.schema import Schema
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness.constraint import Dgeo
+
+FILE = "federation.json"
+
+
+class Member(BaseModel):
+    """A silo as the others know it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    public_key: str
+    """One line in OpenSSH's format: ecdsa-sha2-nistp384 AAAA..."""
+
+
+class Charter(BaseModel):
+    """The agreement: table, groups, method, who takes part, how private."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    name: str = "federation"
+    table: Schema
+    groups: tuple[str, ...]
+    protected_class: str
+    method: Literal["fedfair", "fedavg"] = "fedfair"
+    model: Literal["lr", "mlp"] = "lr"
+    solver: Literal["newton", "lbfgs", "agp"] = "newton"
+    estimator: Literal["mean", "pooled"] = "pooled"
+    epsilon: float = Field(default=0.05, ge=0, allow_inf_nan=False)
+    rounds: int = Field(default=150, ge=1)
+    seed: int = Field(default=0, ge=0)
+    split: str | None = None
+    """A column with the values train and test; without one every silo draws its test rows."""
+    test_fraction: float = Field(default=0.2, gt=0, lt=1)
+    silos: tuple[Member, ...]
+    minimum_silos: int = Field(default=2, ge=1)
+    """With fewer silos left, training stops."""
+    secure_aggregation: bool = False
+    """Whether the server sees only sums over at least `minimum_silos` silos."""
+    recount: bool = False
+    """Whether rows may be counted again after the loss of one single silo, which under secure
+    aggregation shows that silo's counts to the server. Without it training stops and can be
+    resumed when the silo is back."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(set(self.groups)) < 2 or not set(self.groups) <= set(self.table.groups):
+            raise ValueError("groups must be at least two of the table's groups")
+        if self.protected_class not in self.table.classes:
+            raise ValueError("protected_class must be a class of the table")
+        names = [silo.name for silo in self.silos]
+        if len(set(names)) < len(names):
+            raise ValueError("two silos have the same name")
+        keys = [silo.public_key.split()[1:2] for silo in self.silos]
+        if any(keys.count(key) > 1 for key in keys):
+            raise ValueError("two silos have the same public key")
+        if self.split is not None and self.split in (self.table.label, *self.table.columns):
+            raise ValueError("the split column must be neither label nor feature")
+        if self.minimum_silos > len(self.silos):
+            raise ValueError("minimum_silos is more than there are silos")
+        return self
+
+    @property
+    def constraints(self) -> tuple[Dgeo, ...]:
+        """One constraint per pair of groups; none for fedavg."""
+        return () if self.method == "fedavg" else self.pairs
+
+    @property
+    def pairs(self) -> tuple[Dgeo, ...]:
+        """Every pair of groups in the protected class: what is measured in any case."""
+        c = self.table.classes.index(self.protected_class)
+        places = [self.table.groups.index(group) for group in self.groups]
+        return tuple(Dgeo(a, b, c) for a, b in itertools.combinations(places, 2))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many groups and classes the table has."""
+        return len(self.table.groups), len(self.table.classes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The silos' names."""
+        return tuple(silo.name for silo in self.silos)
+
+    def to_json(self) -> str:
+        """The one text that the fingerprint is taken of."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of `to_json`: read it to each other over the telephone."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def read_charter(path: Path) -> Charter:
+    """Read and check a federation file."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise FairSiloError(
+            f"cannot read the federation file {path} ({error.strerror}): give the file that "
+            "`fairsilo flower init` wrote"
+        ) from None
+    try:
+        return Charter.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise FairSiloError(
+            f"{path} is not a valid federation file ({where}: {first['msg']}): get it anew from "
+            "the coordinator"
+        ) from None
+
+
+def readable(fingerprint: str) -> str:
+    """The fingerprint in groups of four, for reading aloud."""
+    return " ".join(fingerprint[i : i + 4] for i in range(0, len(fingerprint), 4))

@@ -1,0 +1,190 @@
+"""Flower's commands for a working folder: SuperLink, nodes, registration, runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
+from fairsilo.flower.processes import Processes, command, environment
+from fairsilo.flower.workspace import Workspace
+
+CONNECTION = "federation"
+PROGRESS = "progress.jsonl"
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run is told beside the federation file."""
+
+    out: Path
+    resume: bool = False
+    audit: Path | None = None
+    wait: float = 60.0
+    """Seconds to wait for all silos of the federation file."""
+    timeout: float = 120.0
+    """Seconds a silo has for an answer."""
+
+
+def start_superlink(space: Workspace, processes: Processes) -> None:
+    """Start the SuperLink of a working folder on its address."""
+    host, _, port = space.address.rpartition(":")
+    arguments = [
+        *(command("flower-superlink"), "--enable-supernode-auth"),
+        "--disable-runtime-dependency-installation",
+        *("--ssl-ca-certfile", str(space.certificates / CA)),
+        *("--ssl-certfile", str(space.certificates / SERVER)),
+        *("--ssl-keyfile", str(space.certificates / SERVER_KEY)),
+        *("--host", host.strip("[]"), "--port", port),
+        *("--database", str(space.folder / "superlink.db")),
+    ]
+    processes.start("superlink", arguments, environment(home(space)), space.folder)
+
+
+def start_node(space: Workspace, name: str, port: int, processes: Processes) -> None:
+    """Start the node of one silo, whose settings and key lie in the silo's folder."""
+    own = space.silo(name)
+    arguments = [
+        *(command("flower-supernode"), "--root-certificates", str(own / CA)),
+        *("--auth-supernode-private-key", str(own / "node.key")),
+        *("--superlink", space.address, "--host", "127.0.0.1", "--port", str(port)),
+        *("--node-config", f"silo='{own.resolve() / 'silo.toml'}'"),
+    ]
+    processes.start(name, arguments, environment(own / ".flwr"), own)
+
+
+def register(space: Workspace, patience: float = 60.0) -> None:
+    """Tell the SuperLink the silos' public keys; waits for the SuperLink to come up."""
+    deadline = time.monotonic() + patience
+    for name in space.charter.names:
+        key = str(space.folder / "keys" / f"{name}.pub")
+        while True:
+            done = _flwr(space, "supernode", "register", key, CONNECTION, "--name", name)
+            told = done.stdout + done.stderr
+            if done.returncode == 0 or "already" in told.lower():
+                break
+            if time.monotonic() > deadline:
+                raise FairSiloError(
+                    f"the SuperLink at {space.address} did not take silo {name}'s key "
+                    f"({_last_line(told)}): is it running?"
+                )
+            time.sleep(0.5)
+
+
+def submit(space: Workspace, config: RunConfig) -> str:
+    """Start a run through `flwr run` and return its number."""
+    config.out.mkdir(parents=True, exist_ok=True)
+    (config.out / PROGRESS).unlink(missing_ok=True)
+    values = {
+        "federation": str(space.federation.resolve()),
+        "out": str(config.out.resolve()),
+        "audit": str(config.audit.resolve()) if config.audit else "",
+        "resume": config.resume,
+        "wait": float(config.wait),
+        "timeout": float(config.timeout),
+    }
+    text = " ".join(f"{key}={json.dumps(value)}" for key, value in values.items())
+    done = _flwr(space, "run", str(space.app), CONNECTION, "--run-config", text, "--format", "json")
+    try:
+        answer = json.loads(done.stdout[done.stdout.index("{") :])
+        if not answer.get("success"):
+            raise ValueError
+        return str(answer["run-id"])
+    except ValueError:
+        raise FairSiloError(
+            f"the run did not start ({_last_line(done.stdout + done.stderr)}): is the SuperLink "
+            f"at {space.address} running?"
+        ) from None
+
+
+def follow(
+    space: Workspace,
+    run: str,
+    out: Path,
+    watch: Callable[[Event], None],
+    alive: Callable[[], bool] = lambda: True,
+) -> None:
+    """Hand on what the ServerApp tells until it has finished; a failure is an error here."""
+    path, told, pid = out / PROGRESS, 0, 0
+    quiet_since = time.monotonic()
+    while True:
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        for line in lines[told:]:
+            if not line.endswith("\n"):
+                break
+            told += 1
+            event = json.loads(line)
+            pid = event.get("pid", pid)
+            watch(event)
+            if event["event"] == "finished":
+                return
+            if event["event"] == "failed":
+                raise FairSiloError(event["why"])
+            quiet_since = time.monotonic()
+        if pid and not _exists(pid) and not _more(path, told):
+            raise FairSiloError(
+                "the server's process ended before the run did: use --resume to go on"
+            )
+        if not alive() or (not pid and time.monotonic() - quiet_since > 60):
+            raise FairSiloError(
+                f"run {run} did not come up: look at the SuperLink's output, then use --resume"
+            )
+        time.sleep(0.2)
+
+
+def stop_run(space: Workspace, run: str) -> None:
+    """Tell the SuperLink to end a run."""
+    _flwr(space, "stop", run, CONNECTION)
+
+
+def home(space: Workspace) -> Path:
+    """The FLWR_HOME of the coordinator, with the connection to the SuperLink in it."""
+    folder = space.folder / ".flwr"
+    folder.mkdir(parents=True, exist_ok=True)
+    certificate = (space.certificates / CA).resolve()
+    (folder / "config.toml").write_text(
+        f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+        f"address = {json.dumps(space.address)}\n"
+        f"root-certificates = {json.dumps(str(certificate))}\n"
+    )
+    return folder
+
+
+def _flwr(space: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [command("flwr"), *arguments],
+        env=environment(home(space)),
+        cwd=space.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip(" │╭╮╰╯─") for line in text.splitlines()]
+    return next((line for line in reversed(lines) if line), "no output")
+
+
+def _more(path: Path, told: int) -> bool:
+    return path.exists() and len(path.read_text().splitlines()) > told
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,159 @@
+"""SuperLink and SuperNodes as child processes that are all gone at the end, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fairsilo.errors import FairSiloError
+
+ENVIRONMENT = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Many small processes share few cores; threads of a matrix product would only get in the way.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+def command(name: str) -> str:
+    """The path of one of Flower's commands, preferably of this Python's environment."""
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise FairSiloError(f"{name} is not installed: pip install 'fairsilo[flower]'")
+    return found
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of every Flower process, with a FLWR_HOME of its own."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, **ENVIRONMENT, "FLWR_HOME": str(home.resolve()), "PATH": path}
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback address that are free now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+class Processes:
+    """Children by name, each in a process group of its own, with its output in a file."""
+
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, arguments: Sequence[str], env: dict[str, str], cwd: Path) -> None:
+        """Start a child; what it prints goes to NAME.log."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with (self.logs / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                arguments,
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def alive(self, name: str) -> bool:
+        """Whether the child still runs."""
+        return name in self.running and self.running[name].poll() is None
+
+    def kill(self, name: str) -> None:
+        """End a child and all that came from it at once, with SIGKILL."""
+        family = _family(self.running[name].pid)
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.running.pop(name).wait(timeout=10)
+
+    def log(self, name: str) -> str:
+        """What a child printed so far."""
+        path = self.logs / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def stop(self, patience: float = 5.0) -> None:
+        """End all children, gently first, and everything that came from them."""
+        families = {pid for p in self.running.values() for pid in _family(p.pid)}
+        for child in self.running.values():
+            if child.poll() is None:
+                child.terminate()
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and any(map(_alive, families)):
+            for child in self.running.values():
+                child.poll()
+            time.sleep(0.1)
+        for pid in families:
+            if _alive(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for child in self.running.values():
+            child.wait(timeout=10)
+        self.running.clear()
+
+
+@contextlib.contextmanager
+def processes(logs: Path) -> Iterator[Processes]:
+    """Children that are gone when the block is left: at its end, on an error, Control-C or TERM."""
+    group = Processes(logs)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGTERM, interrupted)
+    try:
+        yield group
+    finally:
+        # A second Control-C must not leave children behind.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            group.stop()
+        finally:
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGTERM, before)
+
+
+def _family(root: int) -> list[int]:
+    """A process and all its descendants, from /proc; without /proc, the process alone."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            parents[int(entry.parent.name)] = int(fields[1])
+    family = [root]
+    for pid in family:
+        family += [child for child, parent in parents.items() if parent == pid]
+    return family
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and waits to be collected does not."""
+    try:
+        state = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")

@@ -1,0 +1,188 @@
+"""The run folder of a network run: the same files as `fairsilo train`, from sums alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairsilo.engine import numbers_down, numbers_up
+from fairsilo.evaluate import Tally, summary
+from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, largest, loss
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.post import Traffic
+from fairsilo.flower.session import Finished
+from fairsilo.method.base import Plain, Trained
+from fairsilo.model import MODELS
+from fairsilo.partition.federation import Federation
+from fairsilo.run import Options, Run
+from fairsilo.run.prepare import Prepared
+from fairsilo.solver import SOLVERS, Status
+
+
+def build_run(charter: Charter, finished: Finished, traffic: Traffic, secure: bool) -> Run:
+    """What `fairsilo.run.save` writes."""
+    width = len(finished.encoder.feature_names)
+    model = MODELS[charter.model](width, charter.shape[1])
+    solver = SOLVERS[charter.solver]()
+    constraints = len(charter.constraints)
+    trained = Trained(
+        (Plain(model, finished.outcome.theta),),
+        finished.outcome,
+        numbers_up(solver.order, model.size, constraints),
+        numbers_down(model.size, constraints),
+        finished.notes,
+    )
+    return Run(
+        _options(charter),
+        _prepared(charter, finished, width),
+        trained,
+        _metrics(charter, finished, traffic, secure),
+    )
+
+
+def _options(charter: Charter) -> Options:
+    return Options(
+        data=charter.name,
+        label=charter.table.label,
+        protected_class=charter.protected_class,
+        group=charter.table.group,
+        groups=charter.groups,
+        split=charter.split,
+        test_fraction=None if charter.split else charter.test_fraction,
+        seed=charter.seed,
+        method=charter.method,
+        model=charter.model,
+        solver=charter.solver,
+        estimator=charter.estimator,
+        epsilon=charter.epsilon,
+        rounds=charter.rounds,
+    )
+
+
+def _prepared(charter: Charter, finished: Finished, width: int) -> Prepared:
+    """Everything but rows, which the server has none of."""
+    groups, classes = charter.shape
+    none = np.zeros(0, np.int64)
+    empty = Federation(
+        np.zeros((0, width)),
+        none,
+        none,
+        np.zeros(len(finished.silos) + 1, np.int64),
+        groups,
+        classes,
+    )
+    return Prepared(
+        schema=charter.table,
+        encoder=finished.encoder,
+        federation=empty,
+        client_names=finished.silos,
+        test_x=np.zeros((0, width)),
+        test_y=none,
+        test_s=none,
+        constraints=charter.pairs,
+        protected_class=charter.protected_class,
+        groups=charter.groups,
+        group_columns=(),
+    )
+
+
+def _metrics(
+    charter: Charter, finished: Finished, traffic: Traffic, secure: bool
+) -> dict[str, Any]:
+    outcome, pairs = finished.outcome, charter.pairs
+    part = finished.totals.taking_part
+    gaps = [gap / n if n else None for gap, n in zip(finished.gaps, part, strict=True)]
+    mean = largest([None if gap is None else float(gap) for gap in gaps])
+    return {
+        "method": charter.method,
+        "solver": charter.solver,
+        "model": charter.model,
+        "estimator": charter.estimator,
+        "epsilon": charter.epsilon if charter.method == "fedfair" else None,
+        "clients": len(finished.silos),
+        "rounds": outcome.rounds,
+        "converged": outcome.status is Status.CONVERGED,
+        "reason": _reason(charter, finished),
+        "train": {
+            "rows": int(finished.train.counts.sum()),
+            "loss": loss(finished.train),
+            "accuracy": accuracy(finished.train),
+            "dgeo_mean": mean,
+            "dgeo_pooled": dgeo_pooled(finished.train, pairs),
+        },
+        "test": evaluated(charter, finished.test),
+        "constant": constant(charter, finished.totals.cells, finished.test),
+        "bytes_up": traffic.up,
+        "bytes_down": traffic.down,
+        "setup_exchanges": finished.setup_exchanges,
+        "seconds": finished.seconds,
+        "notes": list(finished.notes),
+        "by_client": [],
+        "network": {
+            "fingerprint": charter.fingerprint,
+            "secure_aggregation": secure,
+            "silos": list(finished.silos),
+            "exchanges": traffic.exchanges,
+            "rounds": [
+                {"round": k + 1, "silos": len(entry.silos), "seconds": entry.seconds}
+                for k, entry in enumerate(finished.rounds)
+            ],
+        },
+    }
+
+
+def evaluated(charter: Charter, tally: Tally) -> dict[str, Any]:
+    """Metrics and cells of some rows, from their tally."""
+    return {
+        "rows": int(tally.counts.sum()),
+        **summary(tally, charter.pairs),
+        "cells": [
+            _cell(charter, tally, g, c)
+            for g in range(charter.shape[0])
+            for c in range(charter.shape[1])
+        ],
+    }
+
+
+def constant(charter: Charter, cells: np.ndarray, test: Tally) -> dict[str, float | None]:
+    """Always the most frequent training class: what any model has to beat."""
+    common = int(np.argmax(cells.sum(axis=0)))
+    counts = np.zeros_like(test.counts)
+    counts[:, :, common] = test.cells
+    result = summary(Tally(counts, 0 * test.losses, 0 * test.squares), charter.pairs)
+    result.pop("dgeo_pooled")
+    return result
+
+
+def _cell(charter: Charter, tally: Tally, g: int, c: int) -> dict[str, Any]:
+    rows = int(tally.cells[g, c])
+    mean = float(tally.losses[g, c] / rows) if rows else None
+    spread = float(tally.squares[g, c] / rows - mean**2) if mean is not None else None
+    classes = charter.table.classes
+    return {
+        "group": charter.table.groups[g],
+        "class": classes[c],
+        "rows": rows,
+        "predicted": dict(zip(classes, map(int, tally.counts[g, c]), strict=True)),
+        "loss": mean,
+        "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
+    }
+
+
+def _reason(charter: Charter, finished: Finished) -> str:
+    """Why training ended, in the words of `fairsilo train`."""
+    outcome, last = finished.outcome, finished.outcome.last
+    left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
+    tolerance = f"tolerance {SOLVERS[charter.solver]().tolerance:.0e}"
+    reason = {
+        Status.CONVERGED: f"converged: {left}, {tolerance}",
+        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {tolerance}",
+        Status.STALLED: f"not converged: no further progress with {left}, {tolerance}",
+        Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
+    }[outcome.status]
+    predicted = finished.train.counts.sum(axis=(0, 1))
+    if np.count_nonzero(predicted) == 1:
+        name = charter.table.classes[int(np.argmax(predicted))]
+        reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+    return reason

@@ -1,0 +1,107 @@
+"""The ServerApp: waits for the silos, trains or audits over them, and writes the run folder.
+
+It runs beside the SuperLink, on the coordinator's machine. What happens is told line by line in
+progress.jsonl in the run folder, which `fairsilo flower run` follows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.charter import Charter, read_charter
+from fairsilo.flower.gather import Plain
+from fairsilo.flower.journal import Journal
+from fairsilo.flower.keys import silo_names
+from fairsilo.flower.post import GridPost, Post
+from fairsilo.flower.result import build_run
+from fairsilo.flower.session import Session
+from fairsilo.run import save
+
+PROGRESS = "progress.jsonl"
+JOURNAL = "journal"
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Coordinate one run as its configuration says."""
+    config = context.run_config
+    out = Path(str(config["out"]))
+    out.mkdir(parents=True, exist_ok=True)
+    progress = Progress(out / PROGRESS)
+    progress.say({"event": "started", "pid": os.getpid()})
+    try:
+        charter = read_charter(Path(str(config["federation"])))
+        post = GridPost(grid, silo_names(charter))
+        _coordinate(charter, post, config, out, progress.say)
+    except FairSiloError as error:
+        progress.say({"event": "failed", "why": str(error)})
+        raise
+    except BaseException as error:
+        progress.say({"event": "failed", "why": f"an unexpected error, {type(error).__name__}"})
+        raise
+    progress.say({"event": "finished"})
+
+
+def _coordinate(
+    charter: Charter,
+    post: Post,
+    config: Any,
+    out: Path,
+    say: Callable[[dict[str, Any]], None],
+) -> None:
+    silos = wait_for_silos(charter, post, float(config["wait"]), say)
+    journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
+    gather = Plain(post, float(config["timeout"]))
+    finished = Session(charter, gather, journal, silos, say).train()
+    save(build_run(charter, finished, post.traffic, gather.secure), out)
+
+
+def wait_for_silos(
+    charter: Charter,
+    post: Post,
+    seconds: float,
+    say: Callable[[dict[str, Any]], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[str, ...]:
+    """The silos that take part: all of the federation file, or those there when time is up."""
+    deadline = time.monotonic() + seconds
+    seen = -1
+    while True:
+        present = post.present()
+        if len(present) != seen:
+            seen = len(present)
+            say({"event": "waiting", "silos": seen, "of": len(charter.silos)})
+        if seen == len(charter.silos) or time.monotonic() >= deadline:
+            break
+        sleep(0.5)
+    if len(present) < charter.minimum_silos:
+        absent = sorted(set(charter.names) - set(present))
+        raise FairSiloError(
+            f"{len(present)} of at least {charter.minimum_silos} silos are connected, absent are "
+            f"{', '.join(absent)}: start their nodes"
+        )
+    return tuple(name for name in charter.names if name in present)
+
+
+class Progress:
+    """Lines of JSON, flushed one by one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.unlink(missing_ok=True)
+
+    def say(self, event: dict[str, Any]) -> None:
+        """Append a line."""
+        with self.path.open("a") as stream:
+            stream.write(json.dumps({**event, "time": time.time()}) + "\n")

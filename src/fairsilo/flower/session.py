@@ -1,0 +1,231 @@
+"""A training run over silos: set-up exchanges, the solver's rounds, and what becomes of faults.
+
+The solver and its loop are those of the simulation; this is only the `answer` that they ask. A
+silo that gives no usable answer is left out from then on: the rows of the others are counted
+again, the weights follow from the new counts, and the solver starts afresh from the point it
+stood on, because sums under old and new weights do not compare. Sums of the encoder stay as they
+are: an encoder is any fixed scaling, and the optimum does not depend on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.compute import jax
+from fairsilo.data.encoder import Encoder, EncoderSums
+from fairsilo.engine import Outcome
+from fairsilo.engine.loop import drive
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import Tally
+from fairsilo.fairness.constraint import Totals, check_defined
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.gather import Gather
+from fairsilo.flower.journal import Entry, Journal
+from fairsilo.flower.network import unflatten
+from fairsilo.flower.post import need
+from fairsilo.flower.silo import length_of, tally_from_vector, totals_from_vector
+from fairsilo.flower.wire import Ask
+from fairsilo.model import MODELS
+from fairsilo.solver import SOLVERS, Order, Query, Record, Sums
+
+Floats = npt.NDArray[np.float64]
+Say = Callable[[dict[str, Any]], None]
+
+
+class Lost(Exception):
+    """A silo was lost within a round: count again, then go on with the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """All that the server knows at the end."""
+
+    encoder: Encoder
+    totals: Totals
+    outcome: Outcome
+    train: Tally
+    test: Tally
+    gaps: Floats
+    """For each pair of groups, the sum over silos of the silo's own gap on its training rows."""
+    silos: tuple[str, ...]
+    rounds: tuple[Entry, ...]
+    setup_exchanges: int
+    notes: tuple[str, ...]
+    seconds: float
+
+
+class Session:
+    """One run. `say` is told of everything that happens, as it happens."""
+
+    def __init__(
+        self,
+        charter: Charter,
+        gather: Gather,
+        journal: Journal,
+        silos: Sequence[str],
+        say: Say,
+    ) -> None:
+        self.charter, self.gather, self.journal, self.say = charter, gather, journal, say
+        self.silos = tuple(silos)
+        self.constraints = len(charter.constraints)
+        self.entries: list[Entry] = []
+        self.records: list[Record] = []
+        self.notes: list[str] = []
+        self.number = 0
+        self.width = 0
+        self.scalings: Floats = np.zeros(0)
+        self.totals: Floats = np.zeros(0)
+        self.asked: Floats = np.zeros(0)
+        self.theta: Floats = np.zeros(0)
+
+    def train(self) -> Finished:
+        """Fit the encoder, count, train, evaluate."""
+        charter = self.charter
+        encoder = self._fit_encoder()
+        totals = self._count()
+        model = MODELS[charter.model](len(encoder.feature_names), charter.shape[1])
+        self.width, self.theta = model.size, model.start(charter.seed)
+        epsilon = np.full(self.constraints, charter.epsilon)
+        solver = SOLVERS[charter.solver]()
+        while True:
+            left = max(charter.rounds - len(self.records), 1)
+            try:
+                outcome = drive(solver, self.answer, self.theta, epsilon, left, self._watch)
+                break
+            except Lost:
+                totals = self._count()
+        tallies = self._sum("evaluate", theta=np.asarray(outcome.theta))
+        half = (len(tallies) - len(charter.pairs)) // 2
+        history: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *self.records)
+        rounds = tuple(e for e in self.entries if e.kind == "round" and e.vector is not None)
+        return Finished(
+            encoder=encoder,
+            totals=totals,
+            outcome=Outcome(outcome.theta, outcome.status, len(self.records), history),
+            train=tally_from_vector(tallies[:half], charter),
+            test=tally_from_vector(tallies[half : 2 * half], charter),
+            gaps=tallies[2 * half :],
+            silos=self.silos,
+            rounds=rounds,
+            setup_exchanges=sum(e.kind in ("encoder", "totals") for e in self.entries),
+            notes=tuple(self.notes),
+            seconds=sum(e.seconds for e in self.entries),
+        )
+
+    def answer(self, query: Query, order: Order) -> Sums:
+        """What the solver asks for: the sum over all silos, or `Lost`."""
+        self.asked = np.asarray(query.theta)
+        mu = np.asarray(query.mu)
+        vector = self._sum("round", order=order.value, theta=self.asked, mu=mu)
+        return unflatten(vector, order, self.width, self.constraints)
+
+    def _fit_encoder(self) -> Encoder:
+        vector = self._sum("encoder")
+        names = self.charter.table.numbers
+        count, total, squares = vector[1:].reshape(3, len(names))
+        sums = EncoderSums(names, round(vector[0]), count, total, squares)
+        encoder = Encoder.fit(self.charter.table, sums)
+        rows = [[s.mean, s.scale, float(s.missing)] for s in encoder.scalings]
+        self.scalings = np.array(rows, np.float64).reshape(-1)
+        return encoder
+
+    def _count(self) -> Totals:
+        charter = self.charter
+        self.totals = self._sum("totals")
+        totals = totals_from_vector(self.totals, charter)
+        if np.count_nonzero(totals.cells.sum(axis=0)) < 2:
+            raise FairSiloError(
+                "the silos' training rows are all of one class: give rows of at least two classes"
+            )
+        if charter.constraints:
+            check_defined(
+                charter.constraints,
+                charter.estimator,
+                totals,
+                charter.table.groups,
+                charter.table.classes,
+            )
+        return totals
+
+    def _sum(
+        self, kind: str, *, order: str = "", theta: Floats | None = None, mu: Floats | None = None
+    ) -> Floats:
+        """A sum over the silos: from the journal where the run was interrupted, else asked for."""
+        entry = self.journal.replay()
+        if entry is None:
+            entry = self._ask(kind, order, np.zeros(0) if theta is None else theta, mu)
+        elif entry.kind != kind:
+            raise FairSiloError("the journal does not fit this run: run without --resume")
+        else:
+            self.say({"event": "replayed", "kind": kind, "number": entry.number})
+        self.entries.append(entry)
+        self.number, self.silos = entry.number, entry.silos
+        for name, why in sorted(entry.lost.items()):
+            self.notes.append(
+                f"silo {name} {why} ({kind} question {entry.number}); training went on with the "
+                f"other {len(entry.silos)}, weights taken anew from their rows"
+            )
+            self.say({"event": "lost", "silo": name, "why": why})
+        if entry.vector is None:
+            raise Lost
+        return entry.vector
+
+    def _ask(self, kind: str, order: str, theta: Floats, mu: Floats | None) -> Entry:
+        charter, started = self.charter, time.monotonic()
+        ask = Ask(
+            kind=kind,
+            number=self.number + 1,
+            fingerprint=charter.fingerprint,
+            purpose=charter.method,
+            order=order,
+            scalings=self.scalings,
+            totals=self.totals if kind == "round" else np.zeros(0),
+            theta=theta,
+            mu=np.zeros(0) if mu is None else mu,
+        )
+        length = length_of(kind, order, charter, self.width)
+        collected = self.gather.collect(ask, self.silos, length)
+        lost = {name: fault.why for name, fault in collected.faults.items()}
+        need(collected.silos, charter.minimum_silos, collected.faults)
+        partial = bool(lost) and kind == "round"
+        if partial and self.gather.secure and len(lost) == 1 and not charter.recount:
+            name, why = next(iter(lost.items()))
+            raise FairSiloError(
+                f"silo {name} {why}, and counting rows again without it would show its counts to "
+                "the server, which the federation file does not allow: use --resume when it is back"
+            )
+        entry = Entry(
+            kind=kind,
+            number=ask.number,
+            silos=collected.silos,
+            seconds=time.monotonic() - started,
+            lost=lost,
+            vector=None if partial else collected.vector,
+        )
+        self.journal.append(entry)
+        return entry
+
+    def _watch(self, _: int, record: Record) -> None:
+        """After every step: remember it, and where the solver stands if it took the step."""
+        if not self.records or float(record.step) > 0:
+            self.theta = self.asked
+        self.records.append(record)
+        d = np.asarray(record.d)
+        entry = self.entries[-1]
+        self.say(
+            {
+                "event": "round",
+                "round": len(self.records),
+                "loss": float(record.loss),
+                "d": float(np.abs(d).max()) if d.size else None,
+                "residual": float(record.residual),
+                "silos": len(entry.silos),
+                "seconds": entry.seconds,
+            }
+        )

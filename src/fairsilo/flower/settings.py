@@ -1,0 +1,71 @@
+"""What a silo says of itself, in a file of its own that the server never sees or sets."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from fairsilo.errors import FairSiloError
+
+
+class Settings(BaseModel):
+    """The table, the key and what the silo refuses. Paths count from the settings file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    federation: Path
+    data: Path | None = None
+    """A CSV or Parquet file, or instead of it:"""
+    url: str | None = None
+    """A database as SQLAlchemy addresses it, with a `query`."""
+    query: str | None = None
+    key: Path | None = None
+    """The silo's private node key; secure aggregation signs with it."""
+    minimum_rows: int = Field(default=50, ge=1)
+    minimum_cell: int = Field(default=5, ge=1)
+    """A constrained cell (a group within the protected class) has no row or at least so many."""
+    methods: tuple[str, ...] = ("fedfair", "fedavg", "audit")
+    maximum_answers: int = Field(default=1000, ge=1)
+    """How many questions of one run the silo answers."""
+    plain: bool = False
+    """Whether the silo also answers without secure aggregation."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.data is None) == (self.url is None):
+            raise ValueError("give either data (a file) or url and query (a database)")
+        if (self.url is None) != (self.query is None):
+            raise ValueError("url and query go together")
+        return self
+
+
+def read_settings(path: Path) -> Settings:
+    """Read a silo's settings; relative paths become paths beside the settings file."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise FairSiloError(
+            f"cannot read the silo's settings {path} ({error.strerror}): name the file in the "
+            "node's own configuration, silo='PATH'"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise FairSiloError(f"{path} is not valid TOML ({error}): correct it") from None
+    try:
+        settings = Settings.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise FairSiloError(
+            f"{path}: {where + ': ' if where else ''}{first['msg']}: correct the silo's settings"
+        ) from None
+    beside = path.resolve().parent
+    moved = {
+        name: beside / value
+        for name in ("federation", "data", "key")
+        if (value := getattr(settings, name)) is not None
+    }
+    return settings.model_copy(update=moved)

@@ -1,0 +1,244 @@
+"""One silo's answer to one question: a flat vector, of which only the sum over silos is used.
+
+encoder    rows, then count, sum and sum of squares of every numeric column
+totals     rows, m^{s,c} of every cell, and for each pair of groups whether both cells have rows
+round      L, D_k, gradients, triangle of the Hessian at (theta, mu)
+evaluate   tallies of the training and of the test rows, and the silo's own gap of each pair
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fairsilo.data.encoder import Encoder, EncoderSums, Scaling
+from fairsilo.data.sample import build_labels
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.metrics import loss_gap
+from fairsilo.evaluate.tally import Tally
+from fairsilo.fairness.constraint import Totals, count_cells, row_weights
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.numbers import (
+    linear_sums,
+    losses_of,
+    probabilities_of,
+    scores_of,
+    vector_length,
+)
+from fairsilo.flower.settings import Settings
+from fairsilo.flower.table import read_rows
+from fairsilo.flower.wire import Ask
+from fairsilo.partition import TEST, draw, split_column
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Memory = MutableMapping[str, Any]
+"""What a silo remembers of a run between two messages, each of which is a new process."""
+
+
+class Refusal(FairSiloError):
+    """Why a silo does not answer, in words that give nothing of its rows away."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Training or test rows of the silo, not yet encoded."""
+
+    frame: pd.DataFrame
+    y: Ints
+    s: Ints
+
+
+def split_rows(frame: pd.DataFrame, charter: Charter) -> tuple[Part, Part]:
+    """Training and test rows: as the split column says, else drawn with the charter's seed."""
+    y, s = build_labels(frame, charter.table)
+    if charter.split is not None:
+        from fairsilo.data.columns import column
+
+        is_test = split_column(column(frame, charter.split), column=charter.split)
+    else:
+        drawn = draw(
+            y, kind="iid", clients=1, test_fraction=charter.test_fraction, seed=charter.seed
+        )
+        is_test = np.equal(drawn, TEST)
+    train, test = (
+        Part(frame[chosen].reset_index(drop=True), y[chosen], s[chosen])
+        for chosen in (~is_test, is_test)
+    )
+    return train, test
+
+
+def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Floats:
+    """The silo's vector, or a `Refusal`; any other error tells of rows and stays in the silo."""
+    _permit(settings, charter, ask, memory)
+    frame = read_rows(settings)
+    _unchanged(frame, memory)
+    train, test = split_rows(frame, charter)
+    _large_enough(settings, charter, train)
+    if ask.kind == "encoder":
+        sums = EncoderSums.of(train.frame, charter.table)
+        return np.concatenate([[float(sums.rows)], sums.count, sums.total, sums.squares])
+    encoder = encoder_of(charter, ask.scalings)
+    _pin(memory, "scalings", ask.scalings)
+    if ask.kind == "totals":
+        cells = count_cells(train.y, train.s, *charter.shape)
+        return totals_to_vector(Totals.of_silo(cells, charter.pairs))
+    if ask.kind == "round":
+        return _round(charter, ask, train, encoder)
+    return _evaluate(charter, ask, (train, test), encoder)
+
+
+def length_of(kind: str, order: str, charter: Charter, parameters: int) -> int:
+    """How many numbers a silo answers a question with."""
+    groups, classes = charter.shape
+    return {
+        "encoder": 1 + 3 * len(charter.table.numbers),
+        "totals": 1 + groups * classes + len(charter.pairs),
+        "round": vector_length(order, parameters, len(charter.constraints)),
+        "evaluate": 2 * groups * classes * (classes + 2) + len(charter.pairs),
+    }[kind]
+
+
+def encoder_of(charter: Charter, scalings: Floats) -> Encoder:
+    """The encoder whose numbers the server sent."""
+    if scalings.shape != (3 * len(charter.table.numbers),) or not np.isfinite(scalings).all():
+        raise Refusal("the server's encoder does not fit the federation file")
+    rows = scalings.reshape(-1, 3)
+    if not (rows[:, 1] > 0).all():
+        raise Refusal("the server's encoder does not fit the federation file")
+    return Encoder(charter.table, tuple(Scaling(float(m), float(s), bool(b)) for m, s, b in rows))
+
+
+def totals_to_vector(totals: Totals) -> Floats:
+    """Totals as one vector."""
+    parts = (np.array([totals.rows]), totals.cells.ravel(), totals.taking_part)
+    return np.concatenate(parts).astype(np.float64)
+
+
+def totals_from_vector(vector: Floats, charter: Charter) -> Totals:
+    """What `totals_to_vector` wrote, as whole numbers."""
+    counts = np.rint(vector).astype(np.int64)
+    cells = counts[1 : 1 + np.prod(charter.shape)].reshape(charter.shape)
+    return Totals(int(counts[0]), cells, counts[1 + cells.size :])
+
+
+def tally_from_vector(vector: Floats, charter: Charter) -> Tally:
+    """The tally that a silo (or the sum of several) sent."""
+    groups, classes = charter.shape
+    counts, losses, squares = np.split(
+        vector, np.cumsum([groups * classes * classes, groups * classes])
+    )
+    return Tally(
+        np.rint(counts).astype(np.int64).reshape(groups, classes, classes),
+        losses.reshape(groups, classes),
+        squares.reshape(groups, classes),
+    )
+
+
+def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> None:
+    if ask.fingerprint != charter.fingerprint:
+        raise Refusal(
+            "the server's federation file is not the one this silo agreed to (fingerprints "
+            "differ): compare them with the coordinator"
+        )
+    if ask.purpose not in settings.methods:
+        raise Refusal(f"this silo does not answer for {ask.purpose!r}")
+    if ask.purpose not in (charter.method, "audit"):
+        raise Refusal(f"the federation file does not name the method {ask.purpose!r}")
+    if ask.purpose == "audit" and ask.kind != "evaluate":
+        raise Refusal("an audit asks for tallies only")
+    if not charter.secure_aggregation and not settings.plain:
+        raise Refusal(
+            "the federation file has no secure aggregation and this silo does not answer in the "
+            "clear (plain = true in its settings would allow it)"
+        )
+    answers = int(memory.get("answers", 0))
+    if answers >= settings.maximum_answers:
+        raise Refusal(f"this silo gives at most {settings.maximum_answers} answers per run")
+    memory["answers"] = answers + 1
+
+
+def _large_enough(settings: Settings, charter: Charter, train: Part) -> None:
+    if len(train.y) < settings.minimum_rows:
+        raise Refusal(
+            f"this silo has fewer training rows than it demands of itself ({settings.minimum_rows})"
+        )
+    cells = count_cells(train.y, train.s, *charter.shape)
+    for pair in charter.pairs:
+        for group in (pair.a, pair.b):
+            if 0 < cells[group, pair.c] < settings.minimum_cell:
+                raise Refusal(
+                    f"this silo has fewer than {settings.minimum_cell} training rows of group "
+                    f"{charter.table.groups[group]!r} in class {charter.table.classes[pair.c]!r}"
+                )
+
+
+def _unchanged(frame: pd.DataFrame, memory: Memory) -> None:
+    """Refuse to go on with other rows (or another order of rows) than the run began with."""
+    rows = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+    digest = hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
+    if memory.setdefault("table", digest) != digest:
+        raise Refusal(
+            "the silo's table changed since the run began (a query needs ORDER BY): start again"
+        )
+
+
+def _pin(memory: Memory, name: str, values: Floats) -> None:
+    """Refuse a value that differs from the one the run began with."""
+    content = np.ascontiguousarray(values, "<f8").tobytes()
+    if memory.setdefault(name, content) != content:
+        raise Refusal("the server changed the encoder within a run")
+
+
+def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
+    if ask.totals.shape != (length_of("totals", "", charter, 0),):
+        raise Refusal("the server's totals do not fit the federation file")
+    totals = totals_from_vector(ask.totals, charter)
+    if totals.rows < len(train.y):
+        raise Refusal("the server's totals count fewer rows than this silo has alone")
+    constraints = charter.constraints
+    x = encoder.transform(train.frame)
+    w = np.full(len(train.y), 1 / totals.rows)
+    v = row_weights(constraints, charter.estimator, train.y, train.s, totals)
+    if ask.mu.shape != (len(constraints),) or not np.isfinite(ask.theta).all():
+        raise Refusal("the server's query does not fit the federation file")
+    classes = charter.shape[1]
+    if charter.model == "lr":
+        outputs = 1 if classes == 2 else classes
+        if ask.theta.shape != ((1 + x.shape[1]) * outputs,):
+            raise Refusal("the server's parameters do not fit the federation file")
+        return linear_sums(ask.order, x, train.y, w, v, ask.theta, ask.mu, classes)
+    from fairsilo.flower.network import network_sums
+
+    return network_sums(charter.model, ask.order, x, train.y, w, v, ask.theta, ask.mu, classes)
+
+
+def _evaluate(charter: Charter, ask: Ask, parts: tuple[Part, Part], encoder: Encoder) -> Floats:
+    groups, classes = charter.shape
+    vectors = []
+    gaps = np.zeros(len(charter.pairs))
+    for place, part in enumerate(parts):
+        x = encoder.transform(part.frame)
+        losses, predicted = _losses_and_labels(charter, ask.theta, x, part.y)
+        tally = Tally.of(part.y, part.s, predicted, losses, groups=groups, classes=classes)
+        vectors += [tally.counts.ravel().astype(np.float64), tally.losses.ravel()]
+        vectors.append(tally.squares.ravel())
+        if place == 0:
+            gaps = np.array([loss_gap(tally, pair) or 0.0 for pair in charter.pairs])
+    return np.concatenate([*vectors, gaps])
+
+
+def _losses_and_labels(charter: Charter, theta: Floats, x: Floats, y: Ints) -> tuple[Floats, Ints]:
+    classes = charter.shape[1]
+    if charter.model == "lr":
+        scores = scores_of(theta, x, classes)
+        return losses_of(scores, y), np.argmax(probabilities_of(scores), axis=1).astype(np.int64)
+    from fairsilo.flower.network import network_predictions
+
+    return network_predictions(charter.model, theta, x, y, classes)

@@ -1,0 +1,161 @@
+"""The files of a working folder, as texts with @places@ to fill in."""
+
+ENVIRONMENT = """\
+export FLWR_TELEMETRY_ENABLED=0
+export FLWR_DISABLE_UPDATE_CHECK=1
+export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
+# Flower looks for a new task this often; the default of one second makes rounds longer.
+export FLWR_SUPEREXEC_TASK_POLL_INTERVAL="${FLWR_SUPEREXEC_TASK_POLL_INTERVAL:-0.2}"
+"""
+
+PYPROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "fairsilo-app"
+version = "1.0.0"
+description = "Fair federated training: silos answer with sums."
+license = "Apache-2.0"
+dependencies = ["fairsilo[flower]==@version@"]
+
+[tool.hatch.build.targets.wheel]
+packages = ["."]
+
+[tool.flwr.app]
+publisher = "fairsilo"
+
+[tool.flwr.app.components]
+serverapp = "fairsilo_app.server_app:app"
+clientapp = "fairsilo_app.client_app:app"
+
+[tool.flwr.app.config]
+federation = ""
+out = ""
+audit = ""
+resume = false
+wait = 60.0
+timeout = 120.0
+"""
+
+APP_INIT = '"""The Flower app of a FairSilo federation."""\n'
+
+CLIENT_APP = '''\
+"""Runs in a silo: the code is fairsilo's, as installed there."""
+
+from fairsilo.flower.client import app
+
+__all__ = ["app"]
+'''
+
+SERVER_APP = '''\
+"""Runs beside the SuperLink: the code is fairsilo's, as installed there."""
+
+from fairsilo.flower.server import app
+
+__all__ = ["app"]
+'''
+
+START_SUPERLINK = """\
+#!/bin/sh
+# Starts Flower's SuperLink, the meeting point of the silos. Control-C ends it.
+set -eu
+cd "$(dirname "$0")"
+@environment@export FLWR_HOME="$PWD/.flwr"
+exec flower-superlink \\
+    --ssl-ca-certfile certificates/ca.pem \\
+    --ssl-certfile certificates/server.pem \\
+    --ssl-keyfile certificates/server.key \\
+    --enable-supernode-auth --disable-runtime-dependency-installation \\
+    --host "@host@" --port @port@ --database superlink.db
+"""
+
+REGISTER = """\
+#!/bin/sh
+# Tells the running SuperLink the silos' public keys; a node with another key is refused.
+set -eu
+cd "$(dirname "$0")"
+exec fairsilo flower register --folder .
+"""
+
+SILO_SETTINGS = """\
+# The settings of silo @silo@. This file stays here: the server neither sees nor sets it.
+# Paths count from this file. If it holds a database password, let nobody else read it (chmod 600).
+name = "@silo@"
+federation = "federation.json"
+
+# The table: a CSV or Parquet file ...
+data = "table.csv"
+# ... or a database, through SQLAlchemy. A query needs ORDER BY, so that every run sees one order.
+# url = "sqlite:////path/to/bank.db"
+# query = "select * from loans order by id"
+
+# The private key that `fairsilo flower keygen` made here.
+key = "node.key"
+
+# What this silo refuses.
+minimum_rows = 50
+minimum_cell = 5
+methods = ["fedfair", "fedavg", "audit"]
+maximum_answers = 1000
+# Whether to answer where the federation file has no secure aggregation: the server then sees
+# this silo's own sums.
+plain = @plain@
+"""
+
+START_SILO = """\
+#!/bin/sh
+# Starts this silo's Flower node. Control-C ends it. Several nodes on one host need their own PORT.
+set -eu
+cd "$(dirname "$0")"
+fairsilo flower check --settings silo.toml
+@environment@export FLWR_HOME="$PWD/.flwr"
+exec flower-supernode \\
+    --root-certificates ca.pem --auth-supernode-private-key node.key \\
+    --superlink "@address@" --host 127.0.0.1 --port "${PORT:-9094}" \\
+    --node-config "silo='$PWD/silo.toml'"
+"""
+
+SECURE = "Secure aggregation is on: the server sees sums over silos, never one silo's numbers."
+PLAIN = (
+    "Secure aggregation is OFF: the server sees every silo's own sums (losses, gradients, counts "
+    "of its cells), from which it can learn about the silo's rows."
+)
+
+README = """\
+# Federation @name@
+
+Silos: @silos@. SuperLink: @address@.
+@privacy@
+
+Fingerprint of the federation file; every silo compares it with the coordinator by telephone:
+
+    @fingerprint@
+
+## The silos
+
+1. Install fairsilo: `pip install 'fairsilo[flower]==@version@'`.
+2. `fairsilo flower keygen --out node.key` was run here before; the private key stays here.
+3. Take the folder silos/NAME from the coordinator, put node.key into it, name the table in
+   silo.toml (or a database and a query), and look over what the silo refuses.
+4. `fairsilo flower check --settings silo.toml` says whether the table fits, and the fingerprint.
+5. `./start-silo.sh`.
+
+## The coordinator
+
+1. `./start-superlink.sh` in one terminal.
+2. `./register-silos.sh` once, while it runs: only these nodes are let in.
+3. `fairsilo flower run --folder . --out runs/first` when the silos are up. It leaves the same
+   folder as `fairsilo train`. After a crash: the same with `--resume`.
+4. `fairsilo flower audit --folder . --model runs/first` measures a model anew, with sums only.
+
+## What to know
+
+- Whoever can reach the SuperLink's port and has ca.pem can start a run, and a run executes code
+  in the silos: Flower's open-source build has no login. Keep the port inside a private network or
+  behind a proxy that lets only the fleet paths through.
+- certificates/ca.key signs server certificates and nothing else: move it off this machine.
+- certificates/server.key and the silos' node.key are readable by their owners only. Keep it so.
+- A silo reads its table anew for every answer and refuses to go on if it changed during a run.
+"""

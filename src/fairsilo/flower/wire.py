@@ -1,0 +1,135 @@
+"""Questions and answers, and their form on the wire: one flat record of texts, numbers and bytes.
+
+One record, because Flower fetches every object of a message with a request of its own. Vectors are
+float64 in little-endian bytes; nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.errors import FairSiloError
+
+Floats = npt.NDArray[np.float64]
+Record = dict[str, Any]
+
+VERSION = 1
+KINDS = ("encoder", "totals", "round", "evaluate")
+RECORD = "fairsilo"
+"""The name of the record in a message."""
+
+
+def _none() -> Floats:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question to every silo: nothing in it depends on which silo is asked."""
+
+    kind: str
+    """encoder: sums of the numeric columns; totals: counts of cells; round: the sums of a query;
+    evaluate: tallies of training and test rows."""
+    number: int
+    """Counts the questions of a run; an answer repeats it."""
+    fingerprint: str
+    purpose: str = "fedfair"
+    """The method, or audit."""
+    order: str = ""
+    scalings: Floats = field(default_factory=_none)
+    """The encoder: mean, scale, missing of every numeric column."""
+    totals: Floats = field(default_factory=_none)
+    theta: Floats = field(default_factory=_none)
+    mu: Floats = field(default_factory=_none)
+
+    def to_record(self) -> Record:
+        """For the wire."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        packed = {k: pack(v) if isinstance(v, np.ndarray) else v for k, v in values.items()}
+        return {"version": VERSION, **packed}
+
+    @classmethod
+    def from_record(cls, record: Record) -> Ask:
+        """What `to_record` wrote; anything else is refused."""
+        record = dict(record)
+        if record.pop("version", None) != VERSION:
+            raise FairSiloError(
+                "the question is of another version of fairsilo: install the coordinator's version"
+            )
+        kinds = {f.name: f.type for f in fields(cls)}
+        if set(record) != set(kinds) or record["kind"] not in KINDS:
+            raise FairSiloError("the question is not one that a silo knows: it is not answered")
+        values: dict[str, Any] = {}
+        for name, value in record.items():
+            if kinds[name] == "Floats":
+                values[name] = unpack(value)
+            elif type(value).__name__ == kinds[name]:
+                values[name] = value
+            else:
+                raise FairSiloError("the question has a field of a wrong type: it is not answered")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A silo's answer: a vector, or why there is none."""
+
+    number: int
+    kind: str
+    vector: Floats = field(default_factory=_none)
+    refused: str = ""
+
+    def to_record(self) -> Record:
+        """For the wire."""
+        return {
+            "version": VERSION,
+            "number": self.number,
+            "kind": self.kind,
+            "vector": pack(self.vector),
+            "refused": self.refused,
+        }
+
+    @classmethod
+    def from_record(cls, record: Record) -> Reply:
+        """What `to_record` wrote; anything else is an error in one sentence."""
+        try:
+            if record["version"] != VERSION:
+                raise ValueError("it is of another version of fairsilo")
+            if not isinstance(record["number"], int) or not isinstance(record["refused"], str):
+                raise ValueError("its fields have wrong types")
+            return cls(
+                record["number"], record["kind"], unpack(record["vector"]), record["refused"]
+            )
+        except (KeyError, TypeError, ValueError, FairSiloError) as error:
+            raise FairSiloError(f"the answer cannot be read ({error})") from None
+
+
+def checked(reply: Reply, ask: Ask, length: int) -> Floats:
+    """The vector of an answer that fits its question; else one sentence that says what is wrong."""
+    if reply.refused:
+        raise FairSiloError(f"refused: {reply.refused}")
+    if reply.number != ask.number or reply.kind != ask.kind:
+        raise FairSiloError(
+            f"answered question {reply.number} ({reply.kind}) instead of {ask.number} ({ask.kind})"
+        )
+    if reply.vector.shape != (length,):
+        raise FairSiloError(f"sent {reply.vector.size:,} numbers instead of {length:,}")
+    if not np.isfinite(reply.vector).all():
+        raise FairSiloError("sent a number that is not finite")
+    return reply.vector
+
+
+def pack(values: Floats) -> bytes:
+    """float64, little-endian."""
+    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+
+
+def unpack(content: Any) -> Floats:
+    """The numbers that `pack` wrote."""
+    if not isinstance(content, bytes) or len(content) % 8:
+        raise FairSiloError("a vector is not made of 8-byte numbers")
+    return np.frombuffer(content, dtype="<f8").astype(np.float64)

@@ -1,0 +1,123 @@
+"""The coordinator's working folder: app, federation file, certificates, scripts, README.
+
+federation.json    the agreement; its fingerprint is compared out of band
+app/               the Flower app: two lines of code that load fairsilo
+certificates/      ca.pem for everybody, server.pem and its key, the authority's key
+keys/              the silos' public keys
+start-superlink.sh, register-silos.sh
+silos/NAME/        what that silo is sent: nothing in it is secret
+README.md          for the operators
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairsilo import __version__
+from fairsilo.errors import FairSiloError
+from fairsilo.flower import texts
+from fairsilo.flower.certificates import CA, make_certificates
+from fairsilo.flower.charter import FILE, Charter, read_charter, readable
+from fairsilo.flower.keys import read_public_key
+
+ADDRESS = "address.txt"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder, opened."""
+
+    folder: Path
+
+    @property
+    def charter(self) -> Charter:
+        """The federation file."""
+        return read_charter(self.federation)
+
+    @property
+    def federation(self) -> Path:
+        """Where the federation file is."""
+        return self.folder / FILE
+
+    @property
+    def app(self) -> Path:
+        """The Flower app."""
+        return self.folder / "app"
+
+    @property
+    def certificates(self) -> Path:
+        """The certificates and their keys."""
+        return self.folder / "certificates"
+
+    @property
+    def address(self) -> str:
+        """host:port of the SuperLink."""
+        try:
+            return (self.folder / ADDRESS).read_text().strip()
+        except OSError:
+            raise FairSiloError(
+                f"{self.folder} is not a working folder: make one with `fairsilo flower init`"
+            ) from None
+
+    def silo(self, name: str) -> Path:
+        """What silo `name` is sent."""
+        return self.folder / "silos" / name
+
+
+def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Workspace:
+    """Write the folder; one that has a federation file already is not touched."""
+    if (folder / FILE).exists():
+        raise FairSiloError(f"{folder} has a federation file already: choose another folder")
+    for silo in charter.silos:
+        read_public_key(silo.public_key)
+    space = Workspace(folder)
+    space.app.mkdir(parents=True, exist_ok=True)
+    make_certificates(space.certificates, host)
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    fill = {
+        "name": charter.name,
+        "version": __version__,
+        "host": host,
+        "port": str(port),
+        "address": address,
+        "fingerprint": readable(charter.fingerprint),
+        "silos": " ".join(charter.names),
+        "environment": texts.ENVIRONMENT,
+        "privacy": texts.SECURE if charter.secure_aggregation else texts.PLAIN,
+    }
+    _write(space.app / "pyproject.toml", texts.PYPROJECT, fill)
+    package = space.app / "fairsilo_app"
+    _write(package / "__init__.py", texts.APP_INIT, fill)
+    _write(package / "client_app.py", texts.CLIENT_APP, fill)
+    _write(package / "server_app.py", texts.SERVER_APP, fill)
+    _write(folder / ADDRESS, "@address@\n", fill)
+    _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
+    _script(folder / "register-silos.sh", texts.REGISTER, fill)
+    _write(folder / "README.md", texts.README, fill)
+    for silo in charter.silos:
+        own = space.silo(silo.name)
+        own.mkdir(parents=True, exist_ok=True)
+        _write(folder / "keys" / f"{silo.name}.pub", "@key@\n", {"key": silo.public_key})
+        (own / FILE).write_text(charter.to_json())
+        shutil.copy(space.certificates / CA, own / CA)
+        fill_own = {**fill, "silo": silo.name, "plain": str(not charter.secure_aggregation).lower()}
+        _write(own / "silo.toml", texts.SILO_SETTINGS, fill_own)
+        _script(own / "start-silo.sh", texts.START_SILO, fill_own)
+    # Last: a folder with a federation file is complete.
+    space.federation.write_text(charter.to_json())
+    return space
+
+
+def _write(path: Path, template: str, fill: dict[str, str]) -> None:
+    text = template
+    for key, value in fill.items():
+        text = text.replace(f"@{key}@", value)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _script(path: Path, template: str, fill: dict[str, str]) -> None:
+    _write(path, template, fill)
+    path.chmod(0o755)
