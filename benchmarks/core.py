@@ -55,9 +55,7 @@ def agp_loop(engine: Pooled, runs: int):  # type: ignore[no-untyped-def] # noqa:
     start = jnp.zeros((runs, engine.model.size), engine.dtype)
     epsilon = jnp.linspace(1e-3, 0.4, runs, dtype=engine.dtype)[:, None]
     state = jax.vmap(solver.init)(start, epsilon)
-    return lambda: (
-        _advance(solver, engine.model, ROUNDS, False, engine.rows, state, ROUNDS)[0].theta
-    )
+    return lambda: _advance(solver, engine.model, ROUNDS, False, False, engine.rows, state)[0].theta
 
 
 def ratios(repeats: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""JAX, set up once: 64-bit floats are available, and nothing else is changed.
+"""JAX, set up once: 64-bit floats are available, and LAPACK runs one thread per call.
 
 Every part that computes imports `jax` and `jnp` from here, so that nobody can
 trace a program before the switch is set. Arrays keep the type they come with:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.compute import jax, jnp
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.sums import Rows, local_sums, row_sums
 from fairsilo.model.base import Model
@@ -66,11 +66,13 @@ class Pooled:
         epsilon: npt.ArrayLike,
         rounds: int,
         watch: Watch | None = None,
+        thin: bool = False,
     ) -> list[Outcome]:
         """R runs at once: theta0 (R, p), epsilon (R, K).
 
         What of the rows (all of x, y, w and v, or only weights) has a leading axis S are S
         tables, each for the next R / S runs; the rest is shared. `watch` sees the first run.
+        A `thin` history has one record for each call of the compiled loop, not one a round.
         """
         cast = partial(jnp.asarray, dtype=self.dtype)
         state = jax.vmap(solver.init)(cast(theta0), cast(epsilon))
@@ -79,40 +81,37 @@ class Pooled:
         taken = 0
         while taken < rounds and not bool(jnp.all(done(state))):
             size = min(chunk, rounds - taken)
-            state, log, count = _advance(
-                solver, self.model, chunk, self.local, self.rows, state, size
-            )
-            log = jax.tree.map(lambda leaf, n=int(count): np.asarray(leaf)[:n], log)
-            logs.append(log)
-            taken += int(count)
+            state, log = _advance(solver, self.model, size, self.local, thin, self.rows, state)
+            logs.append(jax.tree.map(np.asarray, log))
+            taken += size
             if watch:
-                watch(taken, jax.tree.map(lambda leaf: leaf[-1, 0], log))
+                watch(int(jnp.max(state.k)), jax.tree.map(lambda leaf: leaf[-1, 0], logs[-1]))
         history = jax.tree.map(lambda *leaves: np.concatenate(leaves), *logs)
-        return [_outcome(state, history, run) for run in range(len(np.asarray(theta0)))]
+        state = jax.tree.map(np.asarray, state)
+        kept = -(-state.k // chunk) if thin else state.k
+        return [_outcome(state, history, run, kept[run]) for run in range(len(state.k))]
 
 
-@partial(jax.jit, static_argnames=("solver", "model", "chunk", "local"))
+@partial(jax.jit, static_argnames=("solver", "model", "size", "local", "thin"))
 def _advance(
-    solver: Solver, model: Model, chunk: int, local: bool, rows: Rows, state: Any, size: Array
-) -> tuple[Any, Record, Array]:
-    """Up to `size` <= `chunk` rounds of every run that is not done, and their records."""
+    solver: Solver, model: Model, size: int, local: bool, thin: bool, rows: Rows, state: Any
+) -> tuple[Any, Record]:
+    """`size` rounds of every run that is not done, and their records (the last, if thin).
+
+    The number of rounds is known when the program is compiled, so that a GPU need not report to
+    the host after each of them.
+    """
     answer = _answer_all(partial(local_sums if local else row_sums, model, solver.order), local)
 
-    def one_round(carry: tuple[Array, Any, Record]) -> tuple[Array, Any, Record]:
-        i, state, log = carry
+    def one_round(state: Any, _: None) -> tuple[Any, Record | None]:
         asked = jax.vmap(solver.query)(state)
         stepped = jax.vmap(solver.step)(state, answer(rows, asked))
         state = jax.vmap(choose)(done(state), state, stepped)
-        log = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), log, state.record)
-        return i + 1, state, log
+        return state, None if thin else state.record
 
-    def going(carry: tuple[Array, Any, Record]) -> Array:
-        i, state, _ = carry
-        return (i < size) & ~jnp.all(done(state))
-
-    empty = jax.tree.map(lambda leaf: jnp.zeros((chunk, *leaf.shape), leaf.dtype), state.record)
-    count, state, log = jax.lax.while_loop(going, one_round, (jnp.array(0), state, empty))
-    return state, log, count
+    state, log = jax.lax.scan(one_round, state, length=size)
+    last: Record = jax.tree.map(lambda leaf: leaf[None], state.record)
+    return state, last if log is None else log
 
 
 def _answer_all(answer: Answer, local: bool) -> Answer:
@@ -136,9 +135,7 @@ def _answer_all(answer: Answer, local: bool) -> Answer:
     return answer_all
 
 
-def _outcome(state: Any, history: Record, run: int) -> Outcome:
-    rounds = int(state.k[run])
-    mine = replace(history, **{k: leaf[:rounds, run] for k, leaf in vars(history).items()})
-    return Outcome(
-        np.asarray(state.theta[run], np.float64), Status(int(state.status[run])), rounds, mine
-    )
+def _outcome(state: Any, history: Record, run: int, kept: int) -> Outcome:
+    mine = replace(history, **{k: leaf[:kept, run] for k, leaf in vars(history).items()})
+    theta = np.asarray(state.theta[run], np.float64)
+    return Outcome(theta, Status(int(state.status[run])), int(state.k[run]), mine)

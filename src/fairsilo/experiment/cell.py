@@ -15,15 +15,17 @@ from fairsilo.compute import jax
 from fairsilo.evaluate import summary
 from fairsilo.experiment.grid import Cell
 from fairsilo.method import METHODS, Task, Trained
+from fairsilo.method.calibrated import fit_calibrated
 from fairsilo.method.constrained import solve_many
-from fairsilo.method.equalized_odds import eo
+from fairsilo.method.equalized_odds import fit_equalized_odds
+from fairsilo.method.postprocess import Fit, repair_trained
 from fairsilo.method.separate import st_many
 from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.train import constant_metrics, tally_of
-from fairsilo.solver import Solver
+from fairsilo.solver import Agp, Solver
 
 VALIDATION = 0.2
 """Share of every client's training rows that the honest choice of a setting is made on."""
@@ -120,20 +122,35 @@ def _task(
     )
 
 
+REPAIRS: dict[str, Fit] = {
+    "eo": fit_equalized_odds,
+    "eo-conditional": partial(fit_equalized_odds, variant="conditional"),
+    "ceo": fit_calibrated,
+}
+"""What follows FedAvg, by method."""
+
+
 def _train(method: str, tasks: list[Task], settings: Sequence[float]) -> Iterator[list[Trained]]:
     """For each task, a model for each setting; seeds share a program where there is a GPU."""
-    if method in ("fedfair", "lco", "st"):
-        many = st_many if method == "st" else solve_many
-        if method == "lco":
-            tasks = [replace(task, estimator="local") for task in tasks]
-        together = jax.default_backend() != "cpu"
-        groups = [tasks] if together else [[task] for task in tasks]
-        for group in groups:
-            yield from many(group, settings)
+    if method == "af":
+        for task in tasks:
+            yield [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
         return
-    train = partial(eo, variant="conditional") if method == "eo-conditional" else METHODS[method]
-    for task in tasks:
-        yield [train(replace(task, epsilon=setting), None) for setting in settings]
+    many = st_many if method == "st" else solve_many
+    change: dict[str, Any] = {}
+    if method == "lco":
+        change = {"estimator": "local"}
+    elif method not in ("fedfair", "st"):
+        change = {"estimator": "pooled", "constraints": ()}
+    together = jax.default_backend() != "cpu"
+    thin = isinstance(tasks[0].solver, Agp)
+    for group in [tasks] if together else [[task] for task in tasks]:
+        solved = many([replace(task, **change) for task in group], settings, None, thin)
+        if method not in REPAIRS:
+            yield from solved
+            continue
+        for task, (base,) in zip(group, solved, strict=True):
+            yield [repair_trained(task, base, method, REPAIRS[method])]
 
 
 def _measure(prepared: Prepared, trained: Trained, seed: int) -> Iterator[Row]:

@@ -50,10 +50,16 @@ def solve(task: Task, watch: Watch | None = None) -> Trained:
 
 
 def solve_many(
-    tasks: Sequence[Task], epsilons: Sequence[float], watch: Watch | None = None
+    tasks: Sequence[Task],
+    epsilons: Sequence[float],
+    watch: Watch | None = None,
+    thin: bool = False,
 ) -> list[list[Trained]]:
-    """Every task with every epsilon, in one program: the tasks differ in their rows and seed
-    only (the same table, split anew) and have equally many rows. A list for each task."""
+    """Every task with every epsilon, in one program; a list for each task.
+
+    The tasks differ in their rows and seed only (the same table, split anew) and have equally
+    many rows. `thin` keeps a short history.
+    """
     first = tasks[0]
     local = first.estimator == "local"
     tables = [weighted_rows(task) for task in tasks]
@@ -70,6 +76,7 @@ def solve_many(
         np.tile([_epsilons(first, epsilon) for epsilon in epsilons], (len(tasks), 1)),
         first.rounds,
         watch,
+        thin,
     )
     each = iter(outcomes)
     return [[_trained(task, next(each)) for _ in epsilons] for task in tasks]

@@ -74,9 +74,14 @@ def only_pair(task: Task, method: str) -> Dgeo:
 
 
 def repair(task: Task, watch: Watch | None, method: str, fit: Fit) -> Trained:
-    """FedAvg, then a fit at every client on its own training rows; the fit sends nothing."""
+    """FedAvg, then `repair_trained`."""
+    only_pair(task, method)
+    return repair_trained(task, fedavg(task, watch), method, fit)
+
+
+def repair_trained(task: Task, trained: Trained, method: str, fit: Fit) -> Trained:
+    """A fit at every client on its own training rows, after any training; it sends nothing."""
     pair = only_pair(task, method)
-    trained = fedavg(task, watch)
     base, federation = trained.predictors[0], task.federation
     predicted = base.labels(federation.x, federation.s, task.seed)
     score = base.probabilities(federation.x, federation.s)[:, pair.c]

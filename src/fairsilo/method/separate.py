@@ -31,7 +31,10 @@ def st(task: Task, watch: Watch | None = None) -> Trained:
 
 
 def st_many(
-    tasks: Sequence[Task], epsilons: Sequence[float], watch: Watch | None = None
+    tasks: Sequence[Task],
+    epsilons: Sequence[float],
+    watch: Watch | None = None,
+    thin: bool = False,
 ) -> list[list[Trained]]:
     """Every task with every epsilon: all clients of all tasks in one program (see `solve_many`)."""
     first = tasks[0]
@@ -52,6 +55,7 @@ def st_many(
                     np.tile(limits, (len(starts), 1)),
                     first.rounds,
                     watch,
+                    thin,
                 )
             )
             for t in group:
