@@ -54,8 +54,10 @@ class Charter(BaseModel):
     silos: tuple[Member, ...]
     minimum_silos: int = Field(default=2, ge=1)
     """With fewer silos left, training stops."""
-    secure_aggregation: bool = False
-    """Whether the server sees only sums over at least `minimum_silos` silos."""
+    secure_aggregation: bool = True
+    """Whether the server sees only sums over at least `threshold` silos."""
+    threshold: int | None = None
+    """How many silos must be left to open a sum; default floor(2N/3) + 1, at least 3."""
     recount: bool = False
     """Whether rows may be counted again after the loss of one single silo, which under secure
     aggregation shows that silo's counts to the server. Without it training stops and can be

@@ -11,8 +11,8 @@ from flwr.clientapp import ClientApp
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import read_charter
 from fairsilo.flower.settings import read_settings
-from fairsilo.flower.silo import Refusal, answer
-from fairsilo.flower.wire import RECORD, Ask, Reply
+from fairsilo.flower.silo import Memory, Refusal, answer
+from fairsilo.flower.wire import RECORD, VERSION, Ask, Record, Reply
 
 MEMORY = "fairsilo"
 """The record of the state that a silo keeps of a run."""
@@ -28,29 +28,46 @@ app = ClientApp()
 @app.query()
 def on_question(message: Message, context: Context) -> Message:
     """Answer, or say in one sentence why not."""
-    reply = reply_to(message, context)
-    return Message(RecordDict({RECORD: ConfigRecord(reply.to_record())}), reply_to=message)
+    found = message.content.config_records.get(RECORD)
+    record: Record = dict(found or {})
+    # A copy, put back whole: a record of Flower's checks every value anew.
+    memory: Memory = dict(context.state.config_records.get(MEMORY, {}))
+    path = context.node_config.get("silo")
+    answered = reply_to(record, path, memory, str(context.run_id))
+    context.state.config_records[MEMORY] = ConfigRecord(dict(memory))
+    return Message(RecordDict({RECORD: ConfigRecord(answered)}), reply_to=message)
 
 
-def reply_to(message: Message, context: Context) -> Reply:
-    """The answer to a message, computed from the silo's own settings."""
-    number, kind = 0, ""
+def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
+    """The answer to a record, computed from the silo's own settings."""
     try:
-        record = message.content.config_records.get(RECORD)
-        ask = Ask.from_record(dict(record or {}))
-        number, kind = ask.number, ask.kind
-        path = context.node_config.get("silo")
         if not isinstance(path, str):
             raise FairSiloError("the node was started without silo='SETTINGS' in its --node-config")
         settings = read_settings(Path(path))
         charter = read_charter(settings.federation)
-        memory = context.state.config_records.setdefault(MEMORY, ConfigRecord())
-        return Reply(number, kind, answer(settings, charter, ask, memory))
+        if "step" in record:
+            from fairsilo.flower.masked import masked_reply
+
+            return masked_reply(settings, charter, record, memory, run)
+        ask = Ask.from_record(record)
+        if charter.secure_aggregation:
+            raise Refusal("the federation file demands secure aggregation")
+        return Reply(ask.number, ask.kind, answer(settings, charter, ask, memory)).to_record()
     except Refusal as error:
-        return Reply(number, kind, refused=str(error))
+        return _refused(record, str(error))
     except FairSiloError as error:
         # Such a sentence may quote a cell or a path: it is for the silo's operator alone.
         logging.getLogger("flwr").error("fairsilo: %s", error)
     except Exception:
         logging.getLogger("flwr").exception("fairsilo: the question could not be answered")
-    return Reply(number, kind, refused=UNSAID)
+    return _refused(record, UNSAID)
+
+
+def _refused(record: Record, why: str) -> Record:
+    """A refusal in the form that the question's kind of answer has."""
+    if "step" in record:
+        return {"version": VERSION, "step": str(record["step"]), "content": b"", "refused": why}
+    number, kind = record.get("number", 0), record.get("kind", "")
+    return Reply(
+        number if isinstance(number, int) else 0, kind if isinstance(kind, str) else "", refused=why
+    ).to_record()

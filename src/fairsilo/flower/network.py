@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from fairsilo.compute import jax, jnp
@@ -13,6 +11,8 @@ from fairsilo.flower.numbers import Floats, Ints
 from fairsilo.method.base import Plain
 from fairsilo.model import MODELS
 from fairsilo.solver.base import Order, Query, Sums
+
+_row_sums = jax.jit(row_sums, static_argnames=("model", "order"))
 
 
 def network_sums(
@@ -31,8 +31,8 @@ def network_sums(
     if theta.shape != (model.size,):
         raise FairSiloError("the server's parameters do not fit the federation file")
     rows = Rows(*map(jnp.asarray, (x, y, w, v)))
-    answer = jax.jit(partial(row_sums, model, Order(order)))
-    return flatten(answer(rows, Query(jnp.asarray(theta), jnp.asarray(mu))))
+    query = Query(jnp.asarray(theta), jnp.asarray(mu))
+    return flatten(_row_sums(model, Order(order), rows, query))
 
 
 def network_predictions(

@@ -18,11 +18,12 @@ from flwr.serverapp import Grid, ServerApp
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import Charter, read_charter
-from fairsilo.flower.gather import Plain
+from fairsilo.flower.gather import Gather, Plain
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import silo_names
 from fairsilo.flower.post import GridPost, Post
 from fairsilo.flower.result import build_run
+from fairsilo.flower.secure import Secure
 from fairsilo.flower.session import Session
 from fairsilo.run import save
 
@@ -43,7 +44,7 @@ def main(grid: Grid, context: Context) -> None:
     try:
         charter = read_charter(Path(str(config["federation"])))
         post = GridPost(grid, silo_names(charter))
-        _coordinate(charter, post, config, out, progress.say)
+        _coordinate(charter, post, str(context.run_id), config, out, progress.say)
     except FairSiloError as error:
         progress.say({"event": "failed", "why": str(error)})
         raise
@@ -56,15 +57,23 @@ def main(grid: Grid, context: Context) -> None:
 def _coordinate(
     charter: Charter,
     post: Post,
+    run: str,
     config: Any,
     out: Path,
     say: Callable[[dict[str, Any]], None],
 ) -> None:
     silos = wait_for_silos(charter, post, float(config["wait"]), say)
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
-    gather = Plain(post, float(config["timeout"]))
+    gather = gather_for(charter, post, run, float(config["timeout"]))
     finished = Session(charter, gather, journal, silos, say).train()
     save(build_run(charter, finished, post.traffic, gather.secure), out)
+
+
+def gather_for(charter: Charter, post: Post, run: str, timeout: float) -> Gather:
+    """Behind masks, or in the clear where the federation file says so."""
+    if charter.secure_aggregation:
+        return Secure(post, charter, run, timeout)
+    return Plain(post, timeout)
 
 
 def wait_for_silos(

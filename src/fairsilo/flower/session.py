@@ -99,6 +99,10 @@ class Session:
                 outcome = drive(solver, self.answer, self.theta, epsilon, left, self._watch)
                 break
             except Lost:
+                if self.gather.secure:
+                    # Sums at a point that all silos answered for would, asked for again without
+                    # one of them, show that one's part.
+                    self.theta = self.asked
                 totals = self._count()
         tallies = self._sum("evaluate", theta=np.asarray(outcome.theta))
         half = (len(tallies) - len(charter.pairs)) // 2

@@ -1,0 +1,138 @@
+"""Secure aggregation on the wire: four steps, each a record of its own.
+
+    advertise  server names rounds first..last    silo: its signed keys
+    share      everybody's keys                   silo: a sealed letter for every other silo
+    masked     the question, the silo's letters   silo: its vector behind masks
+    reveal     who survived                       silo: the shares that open the sum, nothing else
+
+The first two prepare many rounds at once; the last two are a round. What a silo remembers from one
+step to the next (each is a new process) is in Flower's state for the run.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.settings import Settings
+from fairsilo.flower.silo import Memory, Refusal, answer
+from fairsilo.flower.wire import VERSION, Ask, Record
+from fairsilo.privacy import (
+    Agreement,
+    ProtocolError,
+    SiloSession,
+    StaticSumGuard,
+    load_node_key,
+)
+
+STEPS = ("advertise", "share", "masked", "reveal")
+COUNTS = "counts"
+"""The sums that tell how many rows there are, under one name: encoder, totals and tallies."""
+
+
+def agreement_of(charter: Charter, run: str) -> Agreement:
+    """What the protocol is about: the silos of the federation file, in this run."""
+    return Agreement(
+        fingerprint=charter.fingerprint,
+        run_id=run,
+        silos={silo.name: silo.public_key for silo in charter.silos},
+        threshold=charter.threshold,
+    )
+
+
+def letter(step: str, **values: Any) -> Record:
+    """A step of the protocol, for the wire; maps of bytes travel as one text."""
+    packed = {
+        key: pack_parcels(value) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+    }
+    return {"version": VERSION, "step": step, **packed}
+
+
+def pack_parcels(parcels: Mapping[str, bytes]) -> bytes:
+    """Bytes by name, as one piece."""
+    return json.dumps({k: base64.b64encode(v).decode() for k, v in parcels.items()}).encode()
+
+
+def unpack_parcels(content: Any) -> dict[str, bytes]:
+    """What `pack_parcels` wrote."""
+    try:
+        texts = json.loads(bytes(content))
+        return {str(k): base64.b64decode(v, validate=True) for k, v in texts.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise FairSiloError("a parcel of the secure aggregation cannot be read") from None
+
+
+def masked_reply(
+    settings: Settings, charter: Charter, record: Record, memory: Memory, run: str
+) -> Record:
+    """A silo's answer to one step; what must not be used twice is saved before it is sent."""
+    if not charter.secure_aggregation:
+        raise Refusal("the federation file has no secure aggregation")
+    step = record.get("step")
+    if step not in STEPS:
+        raise Refusal("this is no step of the secure aggregation")
+    saved = memory.get("session")
+    session = (
+        SiloSession.start(agreement_of(charter, run), settings.name)
+        if saved is None
+        else SiloSession.from_bytes(bytes(saved))
+    )
+    try:
+        content = _step(step, settings, charter, record, memory, session)
+    except ProtocolError as error:
+        # These sentences name silos and rounds and nothing of the rows.
+        raise Refusal(str(error)) from None
+    finally:
+        memory["session"] = session.to_bytes()
+    return letter(step, content=content, refused="")
+
+
+def _step(
+    step: str,
+    settings: Settings,
+    charter: Charter,
+    record: Record,
+    memory: Memory,
+    session: SiloSession,
+) -> bytes:
+    if step == "advertise":
+        if settings.key is None:
+            raise Refusal("this silo's settings name no key to sign with")
+        return session.advertise(record["first"], record["last"], load_node_key(settings.key))
+    if step == "share":
+        return pack_parcels(session.share(unpack_parcels(record["parcels"])))
+    if step == "masked":
+        values = {k.removeprefix("ask."): v for k, v in record.items() if k.startswith("ask.")}
+        ask = Ask.from_record(values)
+        session.receive(unpack_parcels(record["parcels"]))
+        words = session.masked(record["round"], answer(settings, charter, ask, memory))
+        memory["static"] = ask.kind != "round"
+        return to_bytes(words)
+    survivors = record["survivors"]
+    if memory.get("static", True) and not charter.recount:
+        guard = StaticSumGuard()
+        if "guard" in memory:
+            guard = StaticSumGuard.from_bytes(bytes(memory["guard"]))
+        guard.admit(COUNTS, survivors)
+        memory["guard"] = guard.to_bytes()
+    return session.reveal(record["round"], survivors)
+
+
+def to_bytes(words: npt.NDArray[np.uint64]) -> bytes:
+    """Words, little-endian."""
+    return np.ascontiguousarray(words, dtype="<u8").tobytes()
+
+
+def from_bytes(content: Any) -> npt.NDArray[np.uint64]:
+    """The words that `to_bytes` wrote."""
+    if not isinstance(content, bytes) or len(content) % 8:
+        raise FairSiloError("sent a vector that is not made of 8-byte words")
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64)

@@ -1,0 +1,137 @@
+"""Sums behind masks, at the server: it carries letters between silos and learns one sum a round.
+
+A silo whose masked vector is missing when a round closes is asked once more, in a new round of the
+protocol. If it stays away, a sum of the training is not opened at all: under the weights of all
+silos it would be of no use. The counts of rows are opened over fewer silos only where that shows no
+single silo's counts (`StaticSumGuard`; the silos check it, too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.gather import Collected
+from fairsilo.flower.masked import COUNTS, agreement_of, from_bytes, letter, unpack_parcels
+from fairsilo.flower.post import Fault, Post
+from fairsilo.flower.wire import Ask, Record
+from fairsilo.privacy import ProtocolError, RepeatRound, ServerSession, StaticSumGuard
+
+AHEAD = 48
+"""Rounds that one set-up prepares."""
+
+
+class Secure:
+    """Answers questions with sums of which the server sees no summand."""
+
+    secure = True
+
+    def __init__(self, post: Post, charter: Charter, run: str, timeout: float) -> None:
+        self.post, self.charter, self.timeout, self.traffic = post, charter, timeout, post.traffic
+        self.session = ServerSession.start(agreement_of(charter, run))
+        self.guard = StaticSumGuard()
+
+    def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
+        """Two exchanges, or four where a silo missed the first of them."""
+        faults: dict[str, Fault] = {}
+        if not self.session.rounds_left():
+            faults = self._set_up(silos)
+        asked = [name for name in silos if name not in faults]
+        number, missing = self._mask(ask, asked, length)
+        if missing and not any(fault.why.startswith("refused") for fault in missing.values()):
+            if not self.session.rounds_left():
+                faults = self._set_up(asked)
+                asked = [name for name in asked if name not in faults]
+            number, missing = self._mask(ask, asked, length)
+        faults.update(missing)
+        present = tuple(name for name in silos if name not in faults)
+        if faults and ask.kind == "round":
+            return Collected(np.zeros(length), present, faults)
+        if ask.kind != "round" and not self.charter.recount:
+            self._admit(present, faults)
+        return self._open(number, present, faults)
+
+    def _set_up(self, silos: Sequence[str]) -> dict[str, Fault]:
+        """Fresh keys and shares for the rounds to come: two exchanges."""
+        first, last = self.session.begin_setup(AHEAD)
+        ask = letter("advertise", first=first, last=last)
+        faults = self._each(
+            dict.fromkeys(silos, ask),
+            lambda name, record: self.session.add_bundle(name, record["content"]),
+        )
+        bundles = self.session.bundles()
+        faults |= self._each(
+            dict.fromkeys(bundles, letter("share", parcels=bundles)),
+            lambda name, record: self.session.add_letters(name, unpack_parcels(record["content"])),
+        )
+        self.session.roster()
+        return faults
+
+    def _mask(self, ask: Ask, silos: Sequence[str], length: int) -> tuple[int, dict[str, Fault]]:
+        """The question to every silo, its vector behind masks back."""
+        number = self.session.open_round(length)
+        question = {f"ask.{key}": value for key, value in ask.to_record().items()}
+        letters = {
+            name: letter("masked", round=number, parcels=self.session.letters_for(name), **question)
+            for name in silos
+        }
+        return number, self._each(
+            letters,
+            lambda name, record: self.session.add_masked(
+                name, number, from_bytes(record["content"])
+            ),
+        )
+
+    def _open(self, number: int, present: tuple[str, ...], faults: dict[str, Fault]) -> Collected:
+        """Close the round and let the survivors open its sum."""
+        try:
+            survivors = self.session.close_round()
+            ask = letter("reveal", round=number, survivors=list(survivors))
+            late = self._each(
+                dict.fromkeys(survivors, ask),
+                lambda name, record: self.session.add_reveal(name, number, record["content"]),
+            )
+            total = self.session.total()
+        except RepeatRound as error:
+            told = "; ".join(f"{name} {fault.why}" for name, fault in faults.items())
+            raise FairSiloError(
+                f"{error} {told + ': ' if told else ''}use --resume when the silos are back"
+            ) from None
+        # Who masked and then fell silent is in the sum, and may answer the next question.
+        del late
+        return Collected(total, present, faults)
+
+    def _admit(self, present: Sequence[str], faults: dict[str, Fault]) -> None:
+        """Do not even ask for a sum of counts that the silos would refuse to open."""
+        try:
+            self.guard.admit(COUNTS, present)
+        except ProtocolError:
+            told = "; ".join(f"silo {name} {fault.why}" for name, fault in faults.items())
+            raise FairSiloError(
+                f"{told or 'a silo was lost'}, and counting rows without it would show its counts "
+                "to the server, which the federation file does not allow: use --resume when it is "
+                "back"
+            ) from None
+
+    def _each(
+        self, letters: dict[str, Record], take: Callable[[str, Record], bool]
+    ) -> dict[str, Fault]:
+        """One exchange; every answer is taken or becomes a fault."""
+        faults: dict[str, Fault] = {}
+        for name, found in self.post.exchange(letters, self.timeout).items():
+            if isinstance(found, Fault):
+                faults[name] = found
+                continue
+            try:
+                if found.get("refused"):
+                    raise FairSiloError(f"refused: {found['refused']}")
+                if found.get("step") != letters[name]["step"]:
+                    raise FairSiloError("answered another step of the secure aggregation")
+                if not take(name, found):
+                    raise FairSiloError("answered too late")
+            except (FairSiloError, KeyError, TypeError) as error:
+                faults[name] = Fault(str(error))
+        return faults

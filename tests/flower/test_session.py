@@ -1,0 +1,193 @@
+"""Silos in one process, through the real handler: parity, faults, resuming, what is on the wire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.post import Fault
+from fairsilo.flower.result import build_run
+from fairsilo.flower.wire import Record, pack
+from fairsilo.run import load, save
+from fairsilo.solver import Status
+from tests.flower.silos import Town, TownPost, largest_gap, make_town, simulate, train
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"estimator": "pooled"},
+        {"estimator": "mean"},
+        {"method": "fedavg"},
+        {"solver": "lbfgs"},
+        {"solver": "agp", "rounds": 8},
+        {"model": "mlp", "solver": "lbfgs", "rounds": 5},
+    ],
+    ids=lambda s: "-".join(map(str, s.values())),
+)
+def test_equals_the_simulation(tmp_path: Path, secure: bool, settings: dict[str, Any]) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=secure, **settings)
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    run = simulate(town, tmp_path)
+    assert largest_gap(town, finished, run) < 1e-6
+    made = build_run(town.charter, finished, TownPost(town).traffic, secure)
+    for key in ("loss", "dgeo_mean", "dgeo_pooled", "accuracy"):
+        assert made.metrics["train"][key] == pytest.approx(run.metrics["train"][key], abs=1e-9)
+    for key in ("accuracy", "deo", "harmonic_mean", "dgeo_pooled", "rows", "balanced_accuracy"):
+        assert made.metrics["test"][key] == pytest.approx(run.metrics["test"][key], abs=1e-7)
+    assert made.metrics["constant"] == pytest.approx(run.metrics["constant"])
+    assert made.metrics["rounds"] == run.metrics["rounds"]
+    assert made.metrics["converged"] == run.metrics["converged"]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_three_classes_three_groups_and_missing_cells(tmp_path: Path, secure: bool) -> None:
+    table = {"classes": 3, "groups": 3, "missing": 0.1}
+    town = make_town(tmp_path / "town", table=table, rows=1600, secure_aggregation=secure)
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_silo_that_never_came_equals_the_simulation_without_it(
+    tmp_path: Path, secure: bool
+) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=secure)
+    post = TownPost(town, absent=("silo2",))
+    finished, _ = train(town, post, tmp_path / "journal")
+    assert finished.silos == ("silo0", "silo1", "silo3")
+    assert largest_gap(town, finished, simulate(town, tmp_path, without=("silo2",))) < 1e-6
+
+
+def test_the_run_folder_reads_back(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+    post = TownPost(town)
+    finished, _ = train(town, post, tmp_path / "journal")
+    save(build_run(town.charter, finished, post.traffic, True), tmp_path / "out")
+    saved = load(tmp_path / "out")
+    assert saved.metrics["network"]["fingerprint"] == town.charter.fingerprint
+    assert saved.metrics["bytes_up"] == post.traffic.up
+    assert (saved.predictors[0].theta == finished.outcome.theta).all()  # type: ignore[attr-defined]
+    assert "silo0" in (tmp_path / "out" / "model.json").read_text()
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def spoil(vector: bytes, how: str) -> bytes:
+    values = np.frombuffer(vector, "<f8").copy()
+    if how == "nan":
+        values[0] = np.nan
+    if how == "shape":
+        values = values[:-1]
+    return pack(values)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("nan", "not finite"),
+        ("shape", "numbers instead of"),
+        ("round", "answered question"),
+        ("garbage", "cannot be read"),
+        ("dead", "is no longer connected"),
+    ],
+)
+def test_a_silo_that_fails_within_a_round_is_left_out(tmp_path: Path, how: str, told: str) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if name != "silo1" or exchange < 4:
+            return None
+        if how == "dead":
+            return Fault("is no longer connected")
+        if how == "round":
+            return {**record, "number": record["number"] - 1}
+        if how == "garbage":
+            return {"version": 1, "vector": b"abc"}
+        return {**record, "vector": spoil(record["vector"], how)}
+
+    finished, events = train(town, TownPost(town, change), tmp_path / "journal")
+    assert finished.silos == ("silo0", "silo2", "silo3")
+    assert finished.outcome.status is Status.CONVERGED
+    assert any(told in note and "silo1" in note for note in finished.notes)
+    assert [e["silo"] for e in events if e["event"] == "lost"] == ["silo1"]
+    # The encoder still has silo1's scaling in it; the optimum does not depend on it.
+    run = simulate(town, tmp_path, without=("silo1",))
+    assert largest_gap(town, finished, run) < 1e-5
+    assert finished.outcome.last.loss == pytest.approx(run.metrics["train"]["loss"], abs=1e-9)
+
+
+def test_too_few_silos_stop_the_run_in_one_sentence(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False, minimum_silos=4)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        return Fault("did not answer within 1 s") if name == "silo3" and exchange == 5 else None
+
+    with pytest.raises(FairSiloError, match="3 of at least 4 silos are left .silo3 did not answer"):
+        train(town, TownPost(town, change), tmp_path / "journal")
+    # Nothing of the failed exchange was kept: resumed with all silos it ends like any other run.
+    finished, events = train(town, TownPost(town), tmp_path / "journal", resume=True)
+    assert sum(event["event"] == "replayed" for event in events) == 4
+    undisturbed, _ = train(town, TownPost(town), tmp_path / "other")
+    assert (finished.outcome.theta == undisturbed.outcome.theta).all()
+
+
+class KilledError(BaseException):
+    """Stands for kill -9: nothing of the session survives it."""
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs", "agp"])
+@pytest.mark.parametrize("killed_at", [1, 2, 3, 6])
+def test_resuming_ends_at_the_same_model(tmp_path: Path, solver: str, killed_at: int) -> None:
+    town = make_town(tmp_path / "town", solver=solver, rounds=30, secure_aggregation=False)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == killed_at and name == "silo2":
+            raise KilledError
+        return None
+
+    with pytest.raises(KilledError):
+        train(town, TownPost(town, change), tmp_path / "journal")
+    if killed_at == 1:
+        with pytest.raises(FairSiloError, match="nothing to resume"):
+            train(town, TownPost(town), tmp_path / "journal", resume=True)
+        return
+    again = TownPost(town, run="2")
+    finished, _ = train(town, again, tmp_path / "journal", resume=True)
+    undisturbed, _ = train(town, TownPost(town), tmp_path / "other")
+    assert (finished.outcome.theta == undisturbed.outcome.theta).all()
+    assert finished.outcome.rounds == undisturbed.outcome.rounds
+    np.testing.assert_array_equal(finished.outcome.history.loss, undisturbed.outcome.history.loss)
+
+
+def test_resuming_after_a_loss(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 8:
+            raise KilledError
+        return Fault("is no longer connected") if name == "silo1" and exchange == 4 else None
+
+    with pytest.raises(KilledError):
+        train(town, TownPost(town, change), tmp_path / "journal")
+    post = TownPost(town, absent=("silo1",))
+    finished, _ = train(town, post, tmp_path / "journal", resume=True)
+    assert finished.silos == ("silo0", "silo2", "silo3")
+    assert len(finished.notes) == 1
+    assert largest_gap(town, finished, simulate(town, tmp_path, without=("silo1",))) < 1e-5
+
+
+def test_a_journal_of_another_federation_is_refused(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+    train(town, TownPost(town), tmp_path / "journal")
+    other = Town(town.folder, town.charter.model_copy(update={"epsilon": 0.5}), town.table)
+    with pytest.raises(FairSiloError, match="another federation file"):
+        train(other, TownPost(other), tmp_path / "journal", resume=True)
+    path = tmp_path / "journal" / "000002.safetensors"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(FairSiloError, match="damaged"):
+        train(town, TownPost(town), tmp_path / "journal", resume=True)
