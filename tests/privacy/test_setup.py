@@ -46,6 +46,24 @@ def test_a_silo_that_signs_for_another(federation: Federation) -> None:
         federation.ask(ONE, SiloSession.share, sent)
 
 
+def test_a_name_that_is_not_the_signers(federation: Federation) -> None:
+    """Signed by the right key, but made out to another silo."""
+    sent = bundles(federation)
+    public = (bytes(range(32)), bytes(range(64)), bytes(64))
+    sent[TWO] = seal(federation.agreement, (THREE, 0, 1), public, federation.keys[TWO])
+    with pytest.raises(ProtocolError, match="belong to another silo"):
+        federation.ask(ONE, SiloSession.share, sent)
+
+
+def test_two_silos_with_the_same_key(federation: Federation) -> None:
+    sent = bundles(federation)
+    theirs = opened(federation.agreement, THREE, ROUNDS, sent[THREE])
+    public = (bytes(range(32)), theirs.mask_key(1) + bytes(range(32, 64)), bytes(64))
+    sent[TWO] = seal(federation.agreement, (TWO, 0, 1), public, federation.keys[TWO])
+    with pytest.raises(ProtocolError, match="Two silos sent the same keys"):
+        federation.ask(ONE, SiloSession.share, sent)
+
+
 def test_keys_replayed_from_another_run(federation: Federation) -> None:
     other = Federation(agreement(4, run_id="run 0"))
     sent = bundles(federation) | {TWO: bundles(other)[TWO]}
@@ -121,7 +139,7 @@ def test_letters_changed_misrouted_or_from_strangers(federation: Federation) -> 
     letters = {name: federation.ask(name, SiloSession.share, sent) for name in names(4)}
     mine = {name: letters[name][ONE] for name in (TWO, THREE, FOUR)}
     flipped = bytes([mine[TWO][0] ^ 1]) + mine[TWO][1:]
-    for wrong in (flipped, letters[TWO][THREE], letters[THREE][ONE], b""):
+    for wrong in (flipped, letters[TWO][THREE], letters[THREE][ONE], letters[ONE][TWO], b""):
         with pytest.raises(ProtocolError, match="changed on the way"):
             federation.ask(ONE, SiloSession.receive, mine | {TWO: wrong})
     for stranger in (ONE, "nobody"):

@@ -34,6 +34,10 @@ class Bundle:
         """The digest of the silo's self-mask seed of that round."""
         return _slot(self.commitments, round_ - self.first)
 
+    def public_keys(self) -> list[bytes]:
+        """All of them, the letter key first."""
+        return [self.letter_key, *(self.mask_key(r) for r in range(self.first, self.last + 1))]
+
 
 def check_range(first: int, last: int) -> None:
     """Refuse empty and absurd ranges of rounds."""

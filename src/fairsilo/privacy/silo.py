@@ -82,7 +82,8 @@ class SiloSession:
                 f"Only {len(bundles)} silos sent keys and {self.agreement.t} are needed."
             )
         known = self._opened(bundles)
-        if len({bundle.mask_keys for bundle in known.values()}) != len(known):
+        keys = [key for bundle in known.values() for key in bundle.public_keys()]
+        if len(set(keys)) != len(keys):
             raise ProtocolError("Two silos sent the same keys.")
         names = sorted(known)
         points = [self.agreement.point[name] for name in names]
