@@ -8,6 +8,7 @@ import typer
 from fairsilo import __version__
 from fairsilo.cli.data import app as data_app
 from fairsilo.cli.experiment import compare, reproduce, sweep
+from fairsilo.cli.flower import app as flower_app
 from fairsilo.cli.predict import predict
 from fairsilo.cli.train import train
 from fairsilo.errors import FairSiloError
@@ -26,6 +27,7 @@ app.command()(compare)
 app.command()(sweep)
 app.command()(reproduce)
 app.add_typer(data_app, name="data")
+app.add_typer(flower_app, name="flower")
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from fairsilo.flower.keys import make_key
 from fairsilo.flower.launch import (
     Event,
     RunConfig,
-    follow,
     register,
+    run_and_follow,
     start_node,
     start_superlink,
-    submit,
 )
 from fairsilo.flower.processes import Processes, free_ports, processes
 from fairsilo.flower.workspace import Workspace, make_workspace
@@ -97,7 +96,7 @@ def start_all(space: Workspace, group: Processes, silos: tuple[str, ...] | None 
 
 def demo(
     folder: Path, out: Path, silos: int, watch: Callable[[Event], None], **settings: Any
-) -> tuple[Comparison, dict[str, Any]]:
+) -> Comparison:
     """Make the folder, start everything, train, compare; nothing is left running."""
     started = time.monotonic()
     space = make_demo(folder, silos, **settings)
@@ -105,16 +104,10 @@ def demo(
     with processes(folder / "logs") as group:
         start_all(space, group)
         watch({"event": "up"})
-        config = RunConfig(out=out)
-        run = submit(space, config)
-        follow(space, run, out, watch, lambda: group.alive("superlink"))
+        run_and_follow(space, RunConfig(out=out), watch, lambda: group.alive("superlink"))
     watch({"event": "comparing"})
-    comparison = compare(space, out)
-    metrics = load_run(out).metrics
-    return (
-        Comparison(comparison.probabilities, comparison.loss, time.monotonic() - started),
-        metrics,
-    )
+    found = compare(space, out)
+    return replace(found, seconds=time.monotonic() - started)
 
 
 def compare(space: Workspace, out: Path, left_out: tuple[str, ...] = ()) -> Comparison:

@@ -48,6 +48,10 @@ class Journal:
             shutil.rmtree(folder)
         self.count = 0
 
+    def clear(self) -> None:
+        """Remove the journal of a run that has its folder: there is nothing left to resume."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def replay(self) -> Entry | None:
         """The next entry of the interrupted run, or None where it ends."""
         if self.count >= len(self.old):

@@ -140,6 +140,21 @@ def follow(
         time.sleep(0.2)
 
 
+def run_and_follow(
+    space: Workspace,
+    config: RunConfig,
+    watch: Callable[[Event], None],
+    alive: Callable[[], bool] = lambda: True,
+) -> None:
+    """A run from its start to its end; Control-C ends it at the SuperLink, too."""
+    run = submit(space, config)
+    try:
+        follow(space, run, config.out, watch, alive)
+    except KeyboardInterrupt:
+        stop_run(space, run)
+        raise
+
+
 def stop_run(space: Workspace, run: str) -> None:
     """Tell the SuperLink to end a run."""
     _flwr(space, "stop", run, CONNECTION)

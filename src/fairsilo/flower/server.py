@@ -16,7 +16,9 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.audit import AUDIT, audit
 from fairsilo.flower.charter import Charter, read_charter
 from fairsilo.flower.gather import Gather, Plain
 from fairsilo.flower.journal import Journal
@@ -25,7 +27,7 @@ from fairsilo.flower.post import GridPost, Post
 from fairsilo.flower.result import build_run
 from fairsilo.flower.secure import Secure
 from fairsilo.flower.session import Session
-from fairsilo.run import save
+from fairsilo.run import load, save
 
 PROGRESS = "progress.jsonl"
 JOURNAL = "journal"
@@ -63,10 +65,15 @@ def _coordinate(
     say: Callable[[dict[str, Any]], None],
 ) -> None:
     silos = wait_for_silos(charter, post, float(config["wait"]), say)
-    journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
     gather = gather_for(charter, post, run, float(config["timeout"]))
+    if config["audit"]:
+        found = audit(charter, gather, silos, load(Path(str(config["audit"]))))
+        write_atomic(out / AUDIT, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
+        return
+    journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
     finished = Session(charter, gather, journal, silos, say).train()
     save(build_run(charter, finished, post.traffic, gather.secure), out)
+    journal.clear()
 
 
 def gather_for(charter: Charter, post: Post, run: str, timeout: float) -> Gather:

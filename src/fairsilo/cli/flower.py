@@ -1,0 +1,242 @@
+"""`fairsilo flower init|keygen|check|register|run|audit|demo`: training over a real network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairsilo.errors import FairSiloError
+
+app = typer.Typer(no_args_is_help=True, help="Train over a real network, on Flower: sums only.")
+
+Folder = Annotated[Path, typer.Option(help="Working folder that `flower init` wrote.")]
+Out = Annotated[Path, typer.Option(help="Run folder, as `fairsilo train` writes it.")]
+Wait = Annotated[float, typer.Option(help="Seconds to wait for all silos at the start.")]
+Timeout = Annotated[float, typer.Option(help="Seconds a silo has for one answer.")]
+CLEAR = (
+    "warning: without secure aggregation the server sees every silo's own sums: its losses, "
+    "gradients and counts, from which it can learn about single rows"
+)
+
+
+@app.command()
+def keygen(
+    out: Annotated[Path, typer.Option(help="Where the private key goes.")] = Path("node.key"),
+    name: Annotated[str, typer.Option(help="The silo's name, a comment in the key.")] = "silo",
+) -> None:
+    """Make a silo's key, AT the silo: the private half never leaves it."""
+    needs_flower()
+    from fairsilo.flower.keys import make_key
+
+    make_key(out, name)
+    print(f"private key: {out} (keep it here)")
+    print(f"public key:  {out}.pub (send it to the coordinator)")
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Option(help="The working folder to make.")],
+    silo: Annotated[list[str], typer.Option(help="NAME=PUBLIC_KEY_FILE, once for every silo.")],
+    sample: Annotated[
+        Path | None,
+        typer.Option(help="A table (CSV or Parquet, may be made up) with all columns and values."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A named data set instead of --sample: adult, compas, drug.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
+    protected_class: Annotated[
+        str | None, typer.Option(help="Class in which groups must be treated alike.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Column with the group.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Groups to compare; default all.")] = None,
+    drop_group: Annotated[bool, typer.Option(help="Leave the group out of the features.")] = False,
+    split: Annotated[
+        str | None, typer.Option(help="Column with train and test; default: drawn in each silo.")
+    ] = None,
+    test_fraction: Annotated[float, typer.Option(help="Share of test rows if drawn.")] = 0.2,
+    method: Annotated[str, typer.Option(help="fedfair or fedavg.")] = "fedfair",
+    model: Annotated[str, typer.Option(help="lr or mlp.")] = "lr",
+    solver: Annotated[str, typer.Option(help="newton, lbfgs or agp.")] = "newton",
+    estimator: Annotated[str, typer.Option(help="pooled or mean.")] = "pooled",
+    epsilon: Annotated[float, typer.Option(help="Largest allowed DGEO.")] = 0.05,
+    rounds: Annotated[int, typer.Option(help="Most rounds.")] = 150,
+    seed: Annotated[int, typer.Option(help="Seed of the start and of drawn test rows.")] = 0,
+    minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
+    secure_aggregation: Annotated[
+        bool, typer.Option(help="Whether the server sees sums over silos only.")
+    ] = True,
+    threshold: Annotated[
+        int | None, typer.Option(help="Silos that must be left to open a sum.")
+    ] = None,
+    recount: Annotated[
+        bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="Name or address of the SuperLink.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the SuperLink.")] = 8000,
+    name: Annotated[str, typer.Option(help="Name of the federation.")] = "federation",
+) -> None:
+    """Write a working folder: federation file, certificates, Flower app, scripts, README."""
+    needs_flower()
+    from fairsilo.flower.charter import readable
+    from fairsilo.flower.draft import draft_charter, draft_table
+    from fairsilo.flower.workspace import make_workspace
+
+    wanted = None if groups is None else tuple(one.strip() for one in groups.split(","))
+    table, compared, protected = draft_table(
+        sample, data, label, group, wanted, protected_class, split, drop_group
+    )
+    values: dict[str, Any] = {
+        "name": name,
+        "table": table,
+        "groups": compared,
+        "protected_class": protected,
+        "split": split,
+        "test_fraction": test_fraction,
+        "method": method,
+        "model": model,
+        "solver": solver,
+        "estimator": estimator,
+        "epsilon": epsilon,
+        "rounds": rounds,
+        "seed": seed,
+        "minimum_silos": minimum_silos,
+        "secure_aggregation": secure_aggregation,
+        "threshold": threshold,
+        "recount": recount,
+    }
+    charter = draft_charter(values, silo)
+    if not secure_aggregation:
+        print(f"fairsilo: {CLEAR}", file=sys.stderr)
+    make_workspace(folder, charter, host, port)
+    print(f"working folder: {folder} (read its README.md)")
+    print(f"fingerprint:    {readable(charter.fingerprint)}")
+
+
+@app.command()
+def check(
+    settings: Annotated[Path, typer.Option(help="The silo's settings.")] = Path("silo.toml"),
+) -> None:
+    """Say, at the silo, whether its table fits the federation file."""
+    needs_flower()
+    from fairsilo.flower.charter import read_charter, readable
+    from fairsilo.flower.check import check_table
+    from fairsilo.flower.settings import read_settings
+
+    own = read_settings(settings)
+    charter = read_charter(own.federation)
+    findings = check_table(own, charter)
+    print(f"fingerprint: {readable(charter.fingerprint)}")
+    print(
+        f"{charter.method}, {charter.model}, {charter.estimator}, epsilon {charter.epsilon:g}; "
+        f"{' and '.join(charter.groups)} in {charter.protected_class}; "
+        + ("secure aggregation" if charter.secure_aggregation else "NO secure aggregation")
+    )
+    for remark in findings.remarks:
+        print(f"remark: {remark}")
+    for problem in findings.problems:
+        print(f"problem: {problem}")
+    if findings.problems:
+        raise typer.Exit(1)
+    print(f"{findings.rows:,} rows fit the federation file")
+
+
+@app.command()
+def register(folder: Folder = Path()) -> None:
+    """Tell the running SuperLink the silos' public keys; all other nodes are refused."""
+    needs_flower()
+    from fairsilo.flower.launch import register as register_all
+    from fairsilo.flower.workspace import Workspace
+
+    space = Workspace(folder)
+    register_all(space)
+    print(f"registered: {', '.join(space.charter.names)}")
+
+
+@app.command()
+def run(
+    folder: Folder = Path(),
+    out: Out = Path("runs/network"),
+    resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
+    wait: Wait = 60.0,
+    timeout: Timeout = 120.0,
+) -> None:
+    """Train over the silos that are connected and write a run folder."""
+    needs_flower()
+    from fairsilo.cli.flower_show import Rounds, show_result
+    from fairsilo.flower.launch import RunConfig, run_and_follow
+    from fairsilo.flower.workspace import Workspace
+
+    space = Workspace(folder)
+    if not space.charter.secure_aggregation:
+        print(f"fairsilo: {CLEAR}", file=sys.stderr)
+    config = RunConfig(out=out, resume=resume, wait=wait, timeout=timeout)
+    with Rounds() as show:
+        run_and_follow(space, config, show.watch)
+    show_result(out)
+
+
+@app.command()
+def audit(
+    model: Annotated[Path, typer.Option(help="Run folder with the model to measure.")],
+    folder: Folder = Path(),
+    wait: Wait = 60.0,
+    timeout: Timeout = 120.0,
+) -> None:
+    """Measure a trained model on the silos' rows, with sums only; writes audit.json beside it."""
+    needs_flower()
+    from fairsilo.cli.flower_show import Rounds, show_audit
+    from fairsilo.flower.launch import RunConfig, run_and_follow
+    from fairsilo.flower.workspace import Workspace
+
+    space = Workspace(folder)
+    config = RunConfig(out=model, audit=model, wait=wait, timeout=timeout)
+    with Rounds() as show:
+        run_and_follow(space, config, show.watch)
+    show_audit(model)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="A new folder for everything the demo writes.")],
+    silos: Annotated[int, typer.Option(help="How many silos share ADULT.")] = 4,
+    rows: Annotated[int | None, typer.Option(help="Fewer rows of ADULT; default all.")] = None,
+    epsilon: Annotated[float, typer.Option(help="Largest allowed DGEO.")] = 0.05,
+    estimator: Annotated[str, typer.Option(help="pooled or mean.")] = "pooled",
+    secure_aggregation: Annotated[
+        bool, typer.Option(help="Whether the server sees sums over silos only.")
+    ] = True,
+) -> None:
+    """ADULT over real processes on this machine, compared with the simulation, all cleaned up."""
+    needs_flower()
+    from fairsilo.cli.flower_show import Rounds, show_comparison, show_result
+    from fairsilo.flower.demo import demo as run_demo
+
+    if out.exists() and any(out.iterdir()):
+        raise FairSiloError(f"--out {out} is not empty: give a new folder")
+    if not secure_aggregation:
+        print(f"fairsilo: {CLEAR}", file=sys.stderr)
+    with Rounds() as show:
+        comparison = run_demo(
+            out,
+            out / "run",
+            silos,
+            show.watch,
+            rows=rows,
+            epsilon=epsilon,
+            estimator=estimator,
+            secure_aggregation=secure_aggregation,
+        )
+    show_result(out / "run")
+    show_comparison(comparison)
+
+
+def needs_flower() -> None:
+    """Say in one sentence what to install where Flower is not."""
+    from importlib.util import find_spec
+
+    if find_spec("flwr") is None or find_spec("cryptography") is None:
+        raise FairSiloError("Flower is not installed: pip install 'fairsilo[flower]'")

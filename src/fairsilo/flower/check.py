@@ -1,0 +1,116 @@
+"""Does a silo's table fit the federation file? Said at the silo, before it joins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from fairsilo.data.columns import codes_and_texts, column, numbers, positions
+from fairsilo.data.schema import Category, Number
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness.constraint import count_cells
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.settings import Settings
+from fairsilo.flower.silo import split_rows
+from fairsilo.flower.table import read_rows
+
+
+@dataclass
+class Findings:
+    """What keeps the silo out (problems), and what its operator should know (remarks)."""
+
+    rows: int = 0
+    problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def check_table(settings: Settings, charter: Charter) -> Findings:
+    """Look at every column the federation file names, then at sizes and policy."""
+    findings = Findings()
+    problems = findings.problems
+    if settings.name not in charter.names:
+        problems.append(
+            f"the federation file has no silo {settings.name!r}; it has {', '.join(charter.names)}"
+        )
+    if charter.method not in settings.methods:
+        problems.append(f"the settings do not allow the federation's method {charter.method!r}")
+    if not charter.secure_aggregation and not settings.plain:
+        problems.append(
+            "the federation has no secure aggregation, and the settings do not allow that "
+            "(plain = true would)"
+        )
+    if charter.secure_aggregation and (settings.key is None or not settings.key.exists()):
+        problems.append("the settings name no private key that exists; make one with keygen")
+    try:
+        frame = read_rows(settings)
+    except FairSiloError as error:
+        problems.append(str(error))
+        return findings
+    findings.rows = len(frame)
+    _features(frame, charter, findings)
+    if not problems:
+        _sizes(frame, settings, charter, findings)
+    return findings
+
+
+def _features(frame: pd.DataFrame, charter: Charter, findings: Findings) -> None:
+    for feature in charter.table.features:
+        try:
+            series = column(frame, feature.name)
+            if isinstance(feature, Number):
+                numbers(series, feature.name)
+            empty = int(series.isna().sum())
+        except FairSiloError as error:
+            findings.problems.append(str(error))
+            continue
+        if isinstance(feature, Category):
+            _category(series, feature, findings)
+        if empty:
+            findings.remarks.append(f"column {feature.name!r} is empty in {empty} rows")
+
+
+def _category(series: pd.Series, feature: Category, findings: Findings) -> None:
+    place = positions(series, feature.values)
+    unknown = int((place == -2).sum())
+    if unknown:
+        _, texts = codes_and_texts(series[place == -2])
+        shown = ", ".join(map(repr, sorted(set(texts))[:5]))
+        counted = "count as 'other'" if feature.other else "are encoded as none of the known"
+        findings.remarks.append(
+            f"column {feature.name!r} has {unknown} values that the federation file does not know "
+            f"({shown}); they {counted}"
+        )
+
+
+def _sizes(frame: pd.DataFrame, settings: Settings, charter: Charter, findings: Findings) -> None:
+    try:
+        train, test = split_rows(frame, charter)
+    except FairSiloError as error:
+        findings.problems.append(str(error))
+        return
+    if len(train.y) < settings.minimum_rows:
+        findings.problems.append(
+            f"there are {len(train.y)} training rows and the settings demand "
+            f"{settings.minimum_rows}"
+        )
+    cells = count_cells(train.y, train.s, *charter.shape)
+    name = charter.protected_class
+    for group in charter.groups:
+        rows = int(cells[charter.table.groups.index(group), charter.table.classes.index(name)])
+        if 0 < rows < settings.minimum_cell:
+            findings.problems.append(
+                f"group {group!r} has {rows} training rows of class {name!r} and the settings "
+                f"demand {settings.minimum_cell} or none"
+            )
+        elif rows == 0:
+            findings.remarks.append(
+                f"group {group!r} has no training row of class {name!r}: the silo "
+                + (
+                    "takes no part in its constraints"
+                    if charter.estimator == "mean"
+                    else "adds nothing to that cell"
+                )
+            )
+    if not len(test.y):
+        findings.remarks.append("there are no test rows: the silo adds nothing to the evaluation")
