@@ -59,6 +59,7 @@ def test_both_shares_of_a_silo(federation: Federation) -> None:
     for name in names(4):
         assert shown[name] == wire[name][0] != wire[name][1]
     assert shown[FIVE] == wire[FIVE][1] != wire[FIVE][0]
+    assert wire[ONE][1] == b""  # the share of its own mask key is not even kept
 
 
 def test_a_round_used_twice(federation: Federation) -> None:
