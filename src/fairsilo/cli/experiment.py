@@ -112,7 +112,7 @@ def sweep(
     values = _numbers(epsilons)
     tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
     _say(f"{cell.name}: {method}, {len(values)} settings, {seeds} seeds")
-    rows = run_method(cell, method, values, solver_of(solver, cell), tables.full, "test")
+    rows = run_method(cell, method, values, solver_of(solver, cell, method), tables.full, "test")
     frame = pd.DataFrame(rows)
     lines = [
         {

@@ -83,7 +83,7 @@ def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[
     """One method in one cell: every setting and seed, on test and on validation rows."""
     if method == "constant":
         return constant_rows(tables.full)
-    cell, solver = tables.cell, solver_of(path, tables.cell)
+    cell, solver = tables.cell, solver_of(path, tables.cell, method)
     grid = settings(cell, method)
     rows = run_method(cell, method, grid, solver, tables.full, "test")
     if validation and len(grid) > 1:

@@ -8,13 +8,15 @@ each other (the elastic mode). Its dual is a lasso with a box,
     min_mu  mu'Q mu/2 + b.mu + sum_k epsilon_k |mu_k|,   |mu_k| <= rho,
     Q = J B^-1 J',  b = J B^-1 g - D,
 
-which coordinate descent solves also when Q is singular, as it is for the pairs
-of three groups. For one constraint a single pass is the closed form.
+A guess which multipliers are zero, free or at the box, repaired a few times, usually
+gives the answer from one small linear system (a semismooth Newton method); else coordinate
+descent finds it, also when Q is singular, as it is for the pairs of three groups. For one constraint a single pass of it is the closed form.
 """
 
 from fairsilo.compute import Array, jax, jnp
 
-SWEEPS = 2_000
+SWEEPS = 1_000
+GUESSES = 12
 
 
 def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array) -> Array:
@@ -24,11 +26,11 @@ def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array) -> Array:
         return b
     scale = jnp.diagonal(q)
     scale = jnp.maximum(scale, 1e-14 * jnp.max(scale) + 1e-300)
+    start = jnp.zeros_like(b) if k == 1 else _guess(q, b, epsilon, rho, scale)
 
     def coordinate(i: int, mu: Array) -> Array:
         r = b[i] + q[i] @ mu - q[i, i] * mu[i]
-        shrunk = jnp.sign(r) * jnp.maximum(jnp.abs(r) - epsilon[i], 0)
-        return mu.at[i].set(jnp.clip(-shrunk / scale[i], -rho, rho))
+        return mu.at[i].set(jnp.clip(-_shrink(r, epsilon[i]) / scale[i], -rho, rho))
 
     def sweep(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         count, mu, _ = carry
@@ -37,10 +39,37 @@ def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array) -> Array:
 
     def going(carry: tuple[Array, Array, Array]) -> Array:
         count, mu, change = carry
-        return (count < SWEEPS) & (change > 1e-13 * (1 + jnp.max(jnp.abs(mu))))
+        return (count < SWEEPS) & (change > 1e-11 * (1 + jnp.max(jnp.abs(mu))))
 
-    start = (jnp.array(0), jnp.zeros_like(b), jnp.array(jnp.inf, b.dtype))
-    return jax.lax.while_loop(going, sweep, start)[1]
+    return jax.lax.while_loop(going, sweep, (jnp.array(0), start, jnp.array(jnp.inf, b.dtype)))[1]
+
+
+def _shrink(r: Array, epsilon: Array) -> Array:
+    """Soft threshold: r moved towards zero by epsilon."""
+    return jnp.sign(r) * jnp.maximum(jnp.abs(r) - epsilon, 0)
+
+
+def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array) -> Array:
+    """Semismooth Newton on mu = clip(shrink(mu - (Q mu + b)/scale)), from mu = 0.
+
+    Rows of free multipliers are solved for, the others are set to zero or to the box.
+    """
+    ridge = 1e-9 * jnp.max(scale)
+
+    def repair(_: int, mu: Array) -> Array:
+        moved = _shrink(mu - (q @ mu + b) / scale, epsilon / scale)
+        free = (moved != 0) & (jnp.abs(moved) < rho)
+        fixed = jnp.clip(moved, -rho, rho)
+        matrix = jnp.where(free[:, None], q + ridge * jnp.eye(len(b)), jnp.eye(len(b)))
+        right = jnp.where(free, -b - jnp.sign(moved) * epsilon, fixed)
+        solved = jnp.clip(jnp.linalg.solve(matrix, right), -rho, rho)
+        return jnp.where(jnp.all(jnp.isfinite(solved)), solved, mu)
+
+    mu = jax.lax.fori_loop(0, GUESSES, repair, jnp.zeros_like(b))
+    wanted = jnp.clip(_shrink(mu - (q @ mu + b) / scale, epsilon / scale), -rho, rho)
+    right = jnp.max(jnp.abs(mu - wanted)) <= 1e-9 * (1 + jnp.max(jnp.abs(mu)))
+    # A wrong guess is a bad place to start from: dependent constraints make it huge.
+    return jnp.where(right, mu, 0)
 
 
 def excess(d: Array, epsilon: Array) -> Array:
