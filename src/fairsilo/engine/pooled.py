@@ -127,9 +127,12 @@ def _answer_all(answer: Answer, local: bool) -> Answer:
             return jax.vmap(answer, in_axes=(None, 0))(rows, queries)
         tables = next(leaf.shape[0] for leaf, mine in zip(rows.leaves(), own, strict=True) if mine)
         axes = Rows(*(0 if mine else None for mine in own))  # type: ignore[arg-type]
-        split = jax.tree.map(lambda q: q.reshape(tables, -1, *q.shape[1:]), queries)
+        shape = (tables, queries.theta.shape[0] // tables)
+        split = jax.tree.map(lambda q: q.reshape(*shape, *q.shape[1:]), queries)
         sums = jax.vmap(jax.vmap(answer, in_axes=(None, 0)), in_axes=(axes, 0))(rows, split)
-        flat: Sums = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), sums)
+        flat: Sums = jax.tree.map(
+            lambda leaf: leaf.reshape(shape[0] * shape[1], *leaf.shape[2:]), sums
+        )
         return flat
 
     return answer_all

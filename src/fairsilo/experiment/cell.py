@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.compute import jax
-from fairsilo.evaluate import summary
+from fairsilo.evaluate import Tally, summary
 from fairsilo.experiment.grid import Cell
-from fairsilo.method import METHODS, Task, Trained
+from fairsilo.fairness import Estimator
+from fairsilo.method import METHODS, Plain, Task, Trained
+from fairsilo.method.base import labels_and_losses
 from fairsilo.method.calibrated import fit_calibrated
 from fairsilo.method.constrained import solve_many
 from fairsilo.method.equalized_odds import fit_equalized_odds
@@ -24,7 +26,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.train import constant_metrics, tally_of
+from fairsilo.run.train import constant_metrics
 from fairsilo.solver import Agp, Solver
 
 VALIDATION = 0.2
@@ -78,11 +80,17 @@ def run_method(
     solver: tuple[Solver, int],
     prepared: Sequence[Prepared],
     split: str,
+    base: list[Trained] | None = None,
 ) -> list[Row]:
-    """Train with every setting on every prepared data set (seed), and measure every model."""
+    """Train with every setting on every prepared data set (seed), and measure every model.
+
+    `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too.
+    """
     rows: list[Row] = []
     tasks = [_task(cell, one, solver, seed, settings[0]) for seed, one in enumerate(prepared)]
-    for seed, per_setting in enumerate(_train(method, tasks, settings)):
+    for seed, per_setting in enumerate(
+        _train(method, tasks, settings, [] if base is None else base)
+    ):
         for setting, trained in zip(settings, per_setting, strict=True):
             common = {"setting": setting, "seed": seed, "split": split}
             rows += [
@@ -130,33 +138,48 @@ REPAIRS: dict[str, Fit] = {
 """What follows FedAvg, by method."""
 
 
-def _train(method: str, tasks: list[Task], settings: Sequence[float]) -> Iterator[list[Trained]]:
+def _train(
+    method: str, tasks: list[Task], settings: Sequence[float], base: list[Trained]
+) -> Iterator[list[Trained]]:
     """For each task, a model for each setting; seeds share a program where there is a GPU."""
     if method == "af":
         for task in tasks:
             yield [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
-        return
-    many = st_many if method == "st" else solve_many
-    change: dict[str, Any] = {}
-    if method == "lco":
-        change = {"estimator": "local"}
-    elif method not in ("fedfair", "st"):
-        change = {"estimator": "pooled", "constraints": ()}
+    elif method == "st":
+        yield from _batched(st_many, tasks, settings)
+    elif method in ("fedfair", "lco"):
+        estimator: Estimator = "local" if method == "lco" else "mean"
+        changed = [replace(task, estimator=estimator) for task in tasks]
+        yield from _batched(solve_many, changed, settings)
+    else:
+        if not base:
+            free = [replace(task, estimator="pooled", constraints=()) for task in tasks]
+            base.extend(one for (one,) in _batched(solve_many, free, settings))
+        for task, trained in zip(tasks, base, strict=True):
+            fit = REPAIRS.get(method)
+            yield [trained if fit is None else repair_trained(task, trained, method, fit)]
+
+
+def _batched(
+    many: Callable[..., list[list[Trained]]], tasks: list[Task], settings: Sequence[float]
+) -> Iterator[list[Trained]]:
+    """All tasks in one program on a GPU; one after the other on a CPU, which is as fast."""
     together = jax.default_backend() != "cpu"
     thin = isinstance(tasks[0].solver, Agp)
     for group in [tasks] if together else [[task] for task in tasks]:
-        solved = many([replace(task, **change) for task in group], settings, None, thin)
-        if method not in REPAIRS:
-            yield from solved
-            continue
-        for task, (base,) in zip(group, solved, strict=True):
-            yield [repair_trained(task, base, method, REPAIRS[method])]
+        yield from many(group, settings, None, thin)
 
 
 def _measure(prepared: Prepared, trained: Trained, seed: int) -> Iterator[Row]:
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
-    for one in trained.predictors:
-        yield dict(summary(tally_of(one, x, y, s, prepared, seed), prepared.constraints))
+    plain = [one for one in trained.predictors if isinstance(one, Plain)]
+    if len(plain) == len(trained.predictors):
+        outputs = labels_and_losses(plain, x, y)
+    else:
+        outputs = [(one.labels(x, s, seed), one.losses(x, y, s)) for one in trained.predictors]
+    shape = {"groups": len(prepared.schema.groups), "classes": len(prepared.schema.classes)}
+    for labels, losses in outputs:
+        yield dict(summary(Tally.of(y, s, labels, losses, **shape), prepared.constraints))
 
 
 def _ending(trained: Trained) -> Row:

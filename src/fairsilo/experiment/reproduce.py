@@ -16,6 +16,7 @@ from fairsilo.experiment.pages import reproduce_page
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import build, verdict
 from fairsilo.experiment.theorems import check
+from fairsilo.method import Trained
 from fairsilo.run.prepare import Prepared
 
 Say = Callable[[str, int, int, float], None]
@@ -31,6 +32,8 @@ class Tables:
     seeds: Sequence[int] = SEEDS
     _full: list[Prepared] = field(default_factory=list)
     _held: list[Prepared] = field(default_factory=list)
+    base: dict[str, list[Trained]] = field(default_factory=dict)
+    """FedAvg's models by solver path, one per seed: EO and CEO start from them."""
 
     @property
     def full(self) -> list[Prepared]:
@@ -85,7 +88,8 @@ def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[
         return constant_rows(tables.full)
     cell, solver = tables.cell, solver_of(path, tables.cell, method)
     grid = settings(cell, method)
-    rows = run_method(cell, method, grid, solver, tables.full, "test")
+    base = tables.base.setdefault(path, [])
+    rows = run_method(cell, method, grid, solver, tables.full, "test", base)
     if validation and len(grid) > 1:
         rows += run_method(cell, method, grid, solver, tables.held, "validation")
     elif validation:

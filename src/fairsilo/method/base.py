@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -81,6 +81,25 @@ class Plain:
     def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
         """Cross-entropy of every row."""
         return np.asarray(_losses(self.model, self.theta, jnp.asarray(x), jnp.asarray(y)))
+
+
+@partial(jax.jit, static_argnames="model")
+def _outputs(
+    model: Model, thetas: jax.Array, x: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    def one(theta: jax.Array) -> tuple[jax.Array, jax.Array]:
+        scores = model.scores(theta, x)
+        return jnp.argmax(probabilities(scores), axis=1), cross_entropy(scores, y)
+
+    both: tuple[jax.Array, jax.Array] = jax.lax.map(one, thetas, batch_size=16)
+    return both
+
+
+def labels_and_losses(predictors: Sequence[Plain], x: Floats, y: Ints) -> list[tuple[Ints, Floats]]:
+    """What `labels` and `losses` of each say, for many models of one kind in one program."""
+    thetas = np.stack([one.theta for one in predictors])
+    labels, losses = _outputs(predictors[0].model, thetas, jnp.asarray(x), jnp.asarray(y))
+    return list(zip(np.asarray(labels, np.int64), np.asarray(losses), strict=True))
 
 
 @dataclass(frozen=True)
