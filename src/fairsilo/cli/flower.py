@@ -193,6 +193,10 @@ def audit(
     from fairsilo.flower.workspace import Workspace
 
     space = Workspace(folder)
+    if not space.charter.secure_aggregation:
+        print(f"fairsilo: {CLEAR}", file=sys.stderr)
+    if not (model / "model.json").exists():
+        raise FairSiloError(f"--model {model} is not a run folder: give one that has a model.json")
     config = RunConfig(out=model, audit=model, wait=wait, timeout=timeout)
     with Rounds() as show:
         run_and_follow(space, config, show.watch)

@@ -1,0 +1,87 @@
+"""The NumPy sums against those of the simulation, and against finite differences."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairsilo.compute import jnp
+from fairsilo.engine import numbers_up
+from fairsilo.engine.sums import Rows, row_sums
+from fairsilo.flower.network import flatten, network_predictions, unflatten
+from fairsilo.flower.numbers import linear_sums, losses_of, probabilities_of, scores_of
+from fairsilo.flower.numbers import vector_length as length
+from fairsilo.method.base import Plain
+from fairsilo.model import MODELS
+from fairsilo.solver.base import Order, Query
+
+
+def rows_of(seed: int, n: int, features: int, classes: int, k: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, features)) * 3
+    y = rng.integers(0, classes, n)
+    return x, y, rng.random(n), rng.normal(size=(k, n))
+
+
+@pytest.mark.parametrize("order", list(Order))
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 40),
+    features=st.integers(1, 5),
+    classes=st.integers(2, 4),
+    k=st.integers(0, 3),
+)
+def test_equals_the_sums_of_the_simulation(
+    order: Order, seed: int, n: int, features: int, classes: int, k: int
+) -> None:
+    x, y, w, v = rows_of(seed, n, features, classes, k)
+    model = MODELS["lr"](features, classes)
+    rng = np.random.default_rng(seed + 1)
+    theta, mu = rng.normal(size=model.size), rng.normal(size=k)
+    found = linear_sums(order.value, x, y, w, v, theta, mu, classes)
+    sums = row_sums(
+        model, order, Rows(*map(jnp.asarray, (x, y, w, v))), Query(jnp.array(theta), jnp.array(mu))
+    )
+    expected = flatten(sums)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+    assert len(found) == length(order.value, model.size, k) == numbers_up(order, model.size, k)
+    back = flatten(unflatten(expected, order, model.size, k))
+    np.testing.assert_array_equal(back, expected)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_predictions_equal_the_predictors(classes: int) -> None:
+    x, y, *_ = rows_of(0, 50, 4, classes, 0)
+    model = MODELS["lr"](4, classes)
+    theta = np.random.default_rng(1).normal(size=model.size)
+    plain = Plain(model, theta)
+    scores = scores_of(theta, x, classes)
+    np.testing.assert_allclose(losses_of(scores, y), plain.losses(x, y, y), atol=1e-13)
+    np.testing.assert_allclose(probabilities_of(scores), plain.probabilities(x, y), atol=1e-14)
+    losses, labels = network_predictions("lr", theta, x, y, classes)
+    np.testing.assert_allclose(losses, losses_of(scores, y), atol=1e-13)
+    np.testing.assert_array_equal(labels, plain.labels(x, y))
+
+
+def test_far_scores_stay_finite() -> None:
+    x = np.array([[1e4], [-1e4]])
+    vector = linear_sums(
+        "second", x, np.array([0, 1]), np.ones(2), np.ones((1, 2)), np.array([0.0, 1.0]),
+        np.zeros(1), 2,
+    )  # fmt: skip
+    assert np.isfinite(vector).all()
+    assert vector[0] == pytest.approx(2e4)
+
+
+def test_a_silo_with_logistic_regression_never_imports_jax() -> None:
+    code = (
+        "import sys; import fairsilo.flower.client, fairsilo.flower.masked; "
+        "sys.exit('jax' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -1,0 +1,196 @@
+"""Secure aggregation through the real handlers: drop-outs, leaks, what the server ever sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.charter import read_charter
+from fairsilo.flower.client import reply_to
+from fairsilo.flower.post import Fault
+from fairsilo.flower.settings import read_settings
+from fairsilo.flower.silo import answer
+from fairsilo.flower.wire import Ask, Record
+from fairsilo.solver import Status
+from tests.flower.silos import TownPost, largest_gap, make_town, simulate, train
+
+# Exchanges of a run: 1 advertise, 2 share, 3-4 encoder, 5-6 totals, then two for every round.
+MASKED, REVEAL = 9, 10
+"""The exchanges of the second round."""
+
+
+def dead_from(first: int, name: str = "silo1") -> object:
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        return Fault("is no longer connected") if silo == name and exchange >= first else None
+
+    return change
+
+
+def test_one_silo_lost_stops_the_run_and_it_can_be_resumed_when_the_silo_is_back(
+    tmp_path: Path,
+) -> None:
+    town = make_town(tmp_path / "town")
+    with pytest.raises(FairSiloError, match="silo1 is no longer connected, and counting rows"):
+        train(town, TownPost(town, dead_from(MASKED)), tmp_path / "journal")  # type: ignore[arg-type]
+    finished, _ = train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
+    assert len(finished.silos) == 4
+    assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
+
+
+def test_with_recount_the_run_goes_on_without_the_lost_silo(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", recount=True)
+    post = TownPost(town, dead_from(MASKED))  # type: ignore[arg-type]
+    finished, _ = train(town, post, tmp_path / "journal")
+    assert finished.silos == ("silo0", "silo2", "silo3")
+    assert finished.outcome.status is Status.CONVERGED
+    assert "silo1 is no longer connected" in finished.notes[0]
+    assert largest_gap(town, finished, simulate(town, tmp_path, without=("silo1",))) < 1e-5
+
+
+def test_two_silos_lost_are_counted_out_without_recount(tmp_path: Path) -> None:
+    """With 8 silos and t = 6, the loss of two shows neither one's counts."""
+    town = make_town(tmp_path / "town", silos=8, rows=1600)
+
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        gone = silo in ("silo1", "silo6") and exchange >= MASKED
+        return Fault("is no longer connected") if gone else None
+
+    finished, _ = train(town, TownPost(town, change), tmp_path / "journal")
+    assert len(finished.silos) == 6
+    run = simulate(town, tmp_path, without=("silo1", "silo6"))
+    assert largest_gap(town, finished, run) < 1e-5
+
+
+def test_a_silo_silent_after_masking_is_in_the_sum(tmp_path: Path) -> None:
+    """Its shares are missing, the others' suffice, and it answers the next round again."""
+    town = make_town(tmp_path / "town")
+
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        return (
+            Fault("did not answer within 1 s") if silo == "silo2" and exchange == REVEAL else None
+        )
+
+    finished, _ = train(town, TownPost(town, change), tmp_path / "journal")
+    assert len(finished.silos) == 4
+    assert not finished.notes
+    assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
+
+
+def test_a_silo_that_missed_one_exchange_is_asked_again(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        return (
+            Fault("did not answer within 1 s") if silo == "silo2" and exchange == MASKED else None
+        )
+
+    finished, _ = train(town, TownPost(town, change), tmp_path / "journal")
+    assert len(finished.silos) == 4
+    assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
+
+
+@pytest.mark.parametrize("exchange_lost", [1, 2, 3, 5, 7])
+def test_a_silo_dead_before_any_step_never_gives_a_wrong_sum(
+    tmp_path: Path, exchange_lost: int
+) -> None:
+    town = make_town(tmp_path / "town", recount=True)
+    post = TownPost(town, dead_from(exchange_lost))  # type: ignore[arg-type]
+    finished, _ = train(town, post, tmp_path / "journal")
+    run = simulate(town, tmp_path, without=("silo1",))
+    assert largest_gap(town, finished, run) < 1e-5
+    assert finished.train.counts.sum() == run.metrics["train"]["rows"]
+
+
+def test_fewer_than_the_threshold_is_one_sentence(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+    post = TownPost(town, absent=("silo1", "silo2"))
+    with pytest.raises(FairSiloError, match="2 silos sent keys and 3 are needed"):
+        train(town, post, tmp_path / "journal")
+
+
+def test_nothing_the_server_received_holds_a_value_of_a_silos_vector(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+    post = TownPost(town)
+    finished, _ = train(town, post, tmp_path / "journal")
+    received = b"".join(
+        value for _, record in post.seen for value in record.values() if isinstance(value, bytes)
+    )
+    theta = np.zeros(finished.outcome.theta.size)
+    fingerprint = town.charter.fingerprint
+    asked = [Ask("encoder", 1, fingerprint)]
+    rows = [[s.mean, s.scale, float(s.missing)] for s in finished.encoder.scalings]
+    scalings = np.array(rows).reshape(-1)
+    totals = np.concatenate(
+        [[finished.totals.rows], finished.totals.cells.ravel(), finished.totals.taking_part]
+    ).astype(float)
+    asked += [
+        Ask("totals", 2, fingerprint, scalings=scalings),
+        Ask(
+            "round", 3, fingerprint, order="second", scalings=scalings, totals=totals, theta=theta,
+            mu=np.zeros(1),
+        ),
+    ]  # fmt: skip
+    looked_for = 0
+    for name in town.charter.names:
+        settings = read_settings(town.settings(name))
+        charter = read_charter(settings.federation)
+        for ask in asked:
+            for value in answer(settings, charter, ask, {}):
+                # Small whole numbers and zero are four bytes that chance writes anywhere.
+                if value not in (0.0, 1.0):
+                    looked_for += 1
+                    assert np.float64(value).tobytes() not in received
+                    assert repr(float(value)).encode() not in received
+    assert looked_for > 100
+
+
+def test_the_sums_on_the_wire_look_random(tmp_path: Path) -> None:
+    """Bits of masked words are fair coins; those of plain float64 sums are far from it."""
+    town = make_town(tmp_path / "town")
+    post = TownPost(town)
+    train(town, post, tmp_path / "journal")
+    words = [r["content"] for _, r in post.seen if r.get("step") == "masked"]
+    bits = np.unpackbits(np.frombuffer(b"".join(words), np.uint8))
+    assert abs(bits.mean() - 0.5) < 5 * 0.5 / np.sqrt(bits.size)
+
+
+def test_a_secure_silo_answers_no_plain_question(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+    ask = Ask("encoder", 1, town.charter.fingerprint).to_record()
+    reply = reply_to(ask, str(town.settings("silo0")), {}, "1")
+    assert "demands secure aggregation" in reply["refused"]
+    assert reply["vector"] == b""
+
+
+def test_a_second_survivor_list_is_refused(tmp_path: Path) -> None:
+    """Two lists in one round would give a silo's seed share and its key share: its vector."""
+    town = make_town(tmp_path / "town", rounds=1)
+    refusals: list[str] = []
+
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 8 and silo == "silo0":
+            for others in (["silo0", "silo1", "silo2"], ["silo0", "silo1", "silo2", "silo3"]):
+                again = {"version": 1, "step": "reveal", "round": 2, "survivors": others}
+                memory = post.memories["silo0"]
+                reply = reply_to(again, str(town.settings("silo0")), memory, "1")
+                assert reply["content"] == b""
+                refusals.append(reply["refused"])
+        return None
+
+    post = TownPost(town, change)
+    train(town, post, tmp_path / "journal")
+    assert len(refusals) == 2
+    assert all("has already answered a survivor list" in text for text in refusals)
+
+
+def test_the_key_must_be_the_one_in_the_federation_file(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+    other = (town.folder / "silo0" / "node.key").read_bytes()
+    (town.folder / "silo1" / "node.key").write_bytes(other)
+    post = TownPost(town)
+    finished, events = train(town, post, tmp_path / "journal")
+    assert "silo1" not in finished.silos
+    assert any("not the one in the federation file" in e.get("why", "") for e in events)

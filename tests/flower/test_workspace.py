@@ -1,0 +1,271 @@
+"""Keys, certificates, federation file, working folder: contents, permissions, mistakes."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import stat
+import subprocess
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from flwr.cli.build import build_fab_from_disk
+from flwr.common.config import validate_config
+from typer.testing import CliRunner
+
+from fairsilo.cli.flower import app
+from fairsilo.data import make_table
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.certificates import make_certificates
+from fairsilo.flower.charter import FILE, Charter, Member, read_charter, readable
+from fairsilo.flower.keys import make_key, read_public_key, silo_names
+from fairsilo.flower.workspace import Workspace
+
+runner = CliRunner()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def consortium(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A sample table and three silos with keys, as arguments of `init`."""
+    frame = make_table(300, silos=3, bias=1.0)
+    frame.drop(columns="client").to_csv(tmp_path / "sample.csv", index=False)
+    arguments = ["--sample", str(tmp_path / "sample.csv"), "--label", "label", "--group", "group"]
+    arguments += ["--protected-class", "1"]
+    for name in ("bank", "clinic", "shop"):
+        make_key(tmp_path / "at" / name / "node.key", name)
+        arguments += ["--silo", f"{name}={tmp_path / 'at' / name / 'node.key.pub'}"]
+    return tmp_path, arguments
+
+
+def run(*arguments: str) -> Any:
+    return runner.invoke(app, list(arguments), catch_exceptions=True)
+
+
+def test_a_private_key_is_its_owners_alone_and_never_overwritten(tmp_path: Path) -> None:
+    line = make_key(tmp_path / "node.key", "bank")
+    assert mode(tmp_path / "node.key") == 0o600
+    assert line.startswith("ecdsa-sha2-nistp384 ")
+    assert line.endswith(" bank")
+    read_public_key(line)
+    with pytest.raises(FairSiloError, match="exists already"):
+        make_key(tmp_path / "node.key", "bank")
+
+
+def test_ssh_keygen_reads_the_key(tmp_path: Path) -> None:
+    make_key(tmp_path / "node.key", "bank")
+    try:
+        done = subprocess.run(
+            ["ssh-keygen", "-y", "-f", str(tmp_path / "node.key")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except FileNotFoundError:
+        pytest.skip("ssh-keygen is not installed")
+    assert done.stdout.split()[:2] == (tmp_path / "node.key.pub").read_text().split()[:2]
+
+
+def test_certificates_hold_for_the_host_and_loopback(tmp_path: Path) -> None:
+    make_certificates(tmp_path, "hub.example.org")
+    for name in ("ca.key", "server.key"):
+        assert mode(tmp_path / name) == 0o600
+    server = x509.load_pem_x509_certificate((tmp_path / "server.pem").read_bytes())
+    authority = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    server.verify_directly_issued_by(authority)
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "hub.example.org" in names.get_values_for_type(x509.DNSName)
+    assert "127.0.0.1" in map(str, names.get_values_for_type(x509.IPAddress))
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+    assert context.get_ca_certs()
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+        tmp_path / "server.pem", tmp_path / "server.key"
+    )
+
+
+def test_a_node_is_known_by_its_key_alone(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    run("init", "--folder", str(folder / "work"), *arguments)
+    charter = read_charter(folder / "work" / FILE)
+    name = silo_names(charter)
+    line = (folder / "at" / "clinic" / "node.key.pub").read_text()
+    pem = read_public_key(line).public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    assert name(SimpleNamespace(public_key=pem)) == "clinic"
+    make_key(folder / "other", "bank")
+    other = read_public_key((folder / "other.pub").read_text()).public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    assert name(SimpleNamespace(public_key=other)) is None
+    assert name(SimpleNamespace(public_key=b"")) is None
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+def test_init_writes_a_working_folder_that_flower_accepts(
+    consortium: tuple[Path, list[str]],
+) -> None:
+    folder, arguments = consortium
+    done = run("init", "--folder", str(folder / "work"), *arguments, "--epsilon", "0.1")
+    assert done.exit_code == 0, done.output
+    space = Workspace(folder / "work")
+    charter = space.charter
+    assert charter.secure_aggregation
+    assert charter.epsilon == 0.1
+    assert charter.names == ("bank", "clinic", "shop")
+    assert all(f.other for f in charter.table.features if f.kind == "category")
+    assert readable(charter.fingerprint) in done.output
+    assert readable(charter.fingerprint) in (space.folder / "README.md").read_text()
+    assert "@" not in (space.folder / "start-superlink.sh").read_text().replace('"$@"', "")
+    config = tomllib.loads((space.app / "pyproject.toml").read_text())
+    valid, errors, _ = validate_config(config, True, space.app)
+    assert valid, errors
+    assert len(build_fab_from_disk(space.app)) < 10**6
+    for name in charter.names:
+        own = space.silo(name)
+        assert read_charter(own / FILE).fingerprint == charter.fingerprint
+        assert mode(own / "start-silo.sh") & 0o111
+        assert not list(own.glob("*.key"))
+    for script in [*space.folder.glob("*.sh"), *space.folder.glob("silos/*/*.sh")]:
+        subprocess.run(["sh", "-n", str(script)], check=True)
+    private = [p for p in space.folder.rglob("*") if p.is_file() and b"PRIVATE" in p.read_bytes()]
+    assert {p.name for p in private} == {"ca.key", "server.key"}
+    assert all(mode(p) == 0o600 for p in private)
+
+
+def test_the_fingerprint_depends_on_every_field(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    run("init", "--folder", str(folder / "work"), *arguments)
+    charter = read_charter(folder / "work" / FILE)
+    changes: dict[str, Any] = {
+        "epsilon": 0.06,
+        "method": "fedavg",
+        "secure_aggregation": False,
+        "recount": True,
+        "minimum_silos": 3,
+        "silos": charter.silos[::-1],
+        "seed": 1,
+    }
+    prints = {charter.model_copy(update={k: v}).fingerprint for k, v in changes.items()}
+    assert len(prints | {charter.fingerprint}) == len(changes) + 1
+    assert Charter.model_validate_json(charter.to_json()).fingerprint == charter.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        (["--method", "lco"], "--method"),
+        (["--epsilon", "-1"], "--epsilon"),
+        (["--protected-class", "7"], "protected_class must be a class"),
+        (["--groups", "g0"], "at least two"),
+        (["--silo", "bank"], "NAME=PUBLIC_KEY_FILE"),
+        (["--silo", "x=nowhere.pub"], "cannot read the public key"),
+        (["--minimum-silos", "9"], "more than there are silos"),
+        (["--threshold", "1"], "threshold 1 must be"),
+        (["--data", "adult"], "give --sample TABLE or --data NAME"),
+        (["--split", "label"], "split column"),
+    ],
+)
+def test_mistakes_at_init_are_one_sentence(
+    consortium: tuple[Path, list[str]], extra: list[str], told: str
+) -> None:
+    folder, arguments = consortium
+    done = run("init", "--folder", str(folder / "work"), *arguments, *extra)
+    assert isinstance(done.exception, FairSiloError)
+    assert told in str(done.exception)
+    assert not (folder / "work").exists()
+
+
+def test_a_private_key_given_to_init_is_refused(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    arguments[-1] = f"shop={folder / 'at' / 'shop' / 'node.key'}"
+    done = run("init", "--folder", str(folder / "work"), *arguments)
+    assert "is a PRIVATE key, which must stay at the silo" in str(done.exception)
+
+
+def test_two_silos_are_too_few_for_secure_aggregation(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    done = run("init", "--folder", str(folder / "work"), *arguments[:-2])
+    assert "add silos or say --no-secure-aggregation" in str(done.exception)
+    done = run("init", "--folder", str(folder / "w"), *arguments[:-2], "--no-secure-aggregation")
+    assert done.exit_code == 0
+    assert "the server sees every silo's own sums" in done.output
+    assert "OFF" in (folder / "w" / "README.md").read_text()
+
+
+def test_a_working_folder_is_not_overwritten(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    run("init", "--folder", str(folder / "work"), *arguments)
+    before = (folder / "work" / FILE).read_bytes()
+    done = run("init", "--folder", str(folder / "work"), *arguments)
+    assert "has a federation file already" in str(done.exception)
+    assert (folder / "work" / FILE).read_bytes() == before
+
+
+def test_check_at_the_silo(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    run("init", "--folder", str(folder / "work"), *arguments)
+    own = folder / "work" / "silos" / "bank"
+    done = run("check", "--settings", str(own / "silo.toml"))
+    assert done.exit_code == 1
+    assert "there is no file" in done.output
+    assert "make one with keygen" in done.output
+    (own / "node.key").write_bytes((folder / "at" / "bank" / "node.key").read_bytes())
+    pd.read_csv(folder / "sample.csv").to_csv(own / "table.csv", index=False)
+    done = run("check", "--settings", str(own / "silo.toml"))
+    assert done.exit_code == 0, done.output
+    assert "300 rows fit" in done.output
+    assert readable(read_charter(own / FILE).fingerprint) in done.output
+
+
+def test_keygen_says_what_to_send(tmp_path: Path) -> None:
+    done = run("keygen", "--out", str(tmp_path / "node.key"), "--name", "bank")
+    assert done.exit_code == 0
+    assert "keep it here" in done.output
+    assert "PRIVATE" not in done.output
+    assert mode(tmp_path / "node.key") == 0o600
+
+
+@pytest.mark.parametrize("command", [["run"], ["register"], ["audit", "--model", "x"]])
+def test_a_folder_that_is_none_is_one_sentence(tmp_path: Path, command: list[str]) -> None:
+    done = run(*command, "--folder", str(tmp_path))
+    assert isinstance(done.exception, FairSiloError)
+    assert "cannot read the federation file" in str(done.exception)
+
+
+def test_a_damaged_federation_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(json.dumps({"format": 1}))
+    with pytest.raises(FairSiloError, match="not a valid federation file"):
+        read_charter(tmp_path / FILE)
+
+
+def test_a_demo_does_not_write_over_files(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    done = run("demo", "--out", str(tmp_path))
+    assert "is not empty" in str(done.exception)
+    done = run("demo", "--out", str(tmp_path / "new"), "--silos", "1")
+    assert "at least 2" in str(done.exception)
+
+
+def test_twins_are_refused(consortium: tuple[Path, list[str]]) -> None:
+    folder, arguments = consortium
+    arguments += ["--silo", f"bank2={folder / 'at' / 'bank' / 'node.key.pub'}"]
+    done = run("init", "--folder", str(folder / "work"), *arguments)
+    assert "two silos have the same public key" in str(done.exception)
+
+
+def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FairSiloError, match="not an ECDSA key"):
+        read_public_key("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0n")
+    charter = {"name": "a b", "public_key": "x"}
+    with pytest.raises(ValueError, match="pattern"):
+        Member(**charter)
