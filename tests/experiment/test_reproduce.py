@@ -77,6 +77,8 @@ def test_the_theorems_hold_on_held_out_rows() -> None:
     assert ratio.between(0.75, 1.3).all()  # 400 draws: a variance is known to 7 percent or so
     assert (table["held_fedfair"] >= table["promised"]).all()
     assert (table["held_lco"] >= table["promised"]).all()
+    assert (table["within_fedfair"] >= table["promised"]).all()
+    assert (table["within_fedfair"] < 1).any()  # the radii are not so wide that nothing is tested
     widths = table[table["promised"] == 0.95].set_index("clients")
     assert widths["radius_fedfair"][50] < widths["radius_lco"][50] / 6
 

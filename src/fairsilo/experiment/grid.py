@@ -51,6 +51,12 @@ class Cell:
         return METHODS if self.model == "lr" else tuple(m for m in METHODS if m != "af")
 
 
+def parts_of(path: str, cell: Cell) -> tuple[str, ...]:
+    """The methods that a path computes: AF has an algorithm of its own, on the fast path."""
+    methods = cell.methods if path == "fast" else tuple(m for m in cell.methods if m != "af")
+    return (*methods, "constant")
+
+
 CELLS = tuple(
     Cell(data, model, setting)
     for data in ("drug", "compas", "adult")

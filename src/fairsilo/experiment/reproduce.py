@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairsilo.data import write_atomic
 from fairsilo.experiment.cell import constant_rows, hold_out, prepare_cell, run_method, tidy
-from fairsilo.experiment.grid import SEEDS, Cell, settings, solver_of
+from fairsilo.experiment.grid import SEEDS, Cell, parts_of, settings, solver_of
 from fairsilo.experiment.pages import reproduce_page
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import build, verdict
@@ -63,7 +63,7 @@ def run_parts(
     todo = [
         (cell, method)
         for cell in cells
-        for method in (*cell.methods, "constant")
+        for method in parts_of(path, cell)
         if not results.has(path, cell, method)
     ]
     total = len(todo)

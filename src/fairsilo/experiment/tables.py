@@ -11,7 +11,7 @@ from importlib import resources
 
 import pandas as pd
 
-from fairsilo.experiment.grid import CELLS, TITLES, Cell, solver_of
+from fairsilo.experiment.grid import CELLS, TITLES, Cell, parts_of, solver_of
 from fairsilo.experiment.results import Results
 
 METRICS = ("accuracy", "fairness", "harmonic_mean")
@@ -59,10 +59,10 @@ def _cell_rows(
     results: Results, path: str, cell: Cell, paper: pd.DataFrame
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    solver = solver_of(path, cell)[0].name
-    for method in (*cell.methods, "constant"):
+    for method in parts_of(path, cell):
         if not results.has(path, cell, method):
             continue
+        solver = {"af": "own", "constant": "none"}.get(method, solver_of(path, cell)[0].name)
         table = results.read(path, cell, method)
         printed = paper[
             (paper["setting"] == cell.setting)
@@ -91,7 +91,7 @@ def _cell_rows(
                         if name not in ("setting", "dataset", "model", "method")
                     },
                     **own,
-                    "solver": "none" if method == "constant" else solver,
+                    "solver": solver,
                     "selection": selection,
                 }
             )
@@ -115,7 +115,7 @@ def _mark_collapsed(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 def verdict(tables: pd.DataFrame, solver: str, selection: str = "test") -> pd.DataFrame:
     """Per cell: FedFair's harmonic mean, the best other that is not collapsed, the paper's."""
     chosen = tables[
-        tables["solver"].isin(("agp",) if solver == "agp" else ("newton", "lbfgs"))
+        tables["solver"].isin(("agp", "own") if solver == "agp" else ("newton", "lbfgs", "own"))
         & (tables["selection"] == selection)
     ]
     rows = []
