@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.data import infer_schema, make_table
+from fairsilo.flower.agnostic_session import AgnosticSession
 from fairsilo.flower.charter import FILE, Charter, Member
 from fairsilo.flower.client import reply_to
 from fairsilo.flower.journal import Journal
@@ -113,7 +114,8 @@ def train(
     events: list[dict[str, Any]] = []
     gather = gather_for(town.charter, post, post.run, 1.0)
     keep = Journal(journal, town.charter.fingerprint, resume)
-    session = Session(town.charter, gather, keep, post.present(), events.append)
+    kind = AgnosticSession if town.charter.method == "af" else Session
+    session = kind(town.charter, gather, keep, post.present(), events.append)
     return session.train(), events
 
 

@@ -58,12 +58,15 @@ def init(
         str | None, typer.Option(help="Column with train and test; default: drawn in each silo.")
     ] = None,
     test_fraction: Annotated[float, typer.Option(help="Share of test rows if drawn.")] = 0.2,
-    method: Annotated[str, typer.Option(help="fedfair or fedavg.")] = "fedfair",
+    method: Annotated[str, typer.Option(help="fedfair, fedavg or af.")] = "fedfair",
     model: Annotated[str, typer.Option(help="lr or mlp.")] = "lr",
     solver: Annotated[str, typer.Option(help="newton, lbfgs or agp.")] = "newton",
     estimator: Annotated[str, typer.Option(help="pooled or mean.")] = "pooled",
     epsilon: Annotated[float, typer.Option(help="Largest allowed DGEO.")] = 0.05,
-    rounds: Annotated[int, typer.Option(help="Most rounds.")] = 150,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af)."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the start and of drawn test rows.")] = 0,
     minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
     secure_aggregation: Annotated[
@@ -82,7 +85,7 @@ def init(
     """Write a working folder: federation file, certificates, Flower app, scripts, README."""
     needs_flower()
     from fairsilo.flower.charter import readable
-    from fairsilo.flower.draft import draft_charter, draft_table
+    from fairsilo.flower.draft import draft_charter, draft_table, rounds_of
     from fairsilo.flower.workspace import make_workspace
 
     wanted = None if groups is None else tuple(one.strip() for one in groups.split(","))
@@ -101,7 +104,7 @@ def init(
         "solver": solver,
         "estimator": estimator,
         "epsilon": epsilon,
-        "rounds": rounds,
+        "rounds": rounds or rounds_of(method, solver),
         "seed": seed,
         "minimum_silos": minimum_silos,
         "secure_aggregation": secure_aggregation,

@@ -41,11 +41,12 @@ class Charter(BaseModel):
     table: Schema
     groups: tuple[str, ...]
     protected_class: str
-    method: Literal["fedfair", "fedavg"] = "fedfair"
+    method: Literal["fedfair", "fedavg", "af"] = "fedfair"
     model: Literal["lr", "mlp"] = "lr"
     solver: Literal["newton", "lbfgs", "agp"] = "newton"
     estimator: Literal["mean", "pooled"] = "pooled"
     epsilon: float = Field(default=0.05, ge=0, allow_inf_nan=False)
+    """The largest DGEO; for af its trade-off tau."""
     rounds: int = Field(default=150, ge=1)
     seed: int = Field(default=0, ge=0)
     split: str | None = None
@@ -69,6 +70,8 @@ class Charter(BaseModel):
             raise ValueError("groups must be at least two of the table's groups")
         if self.protected_class not in self.table.classes:
             raise ValueError("protected_class must be a class of the table")
+        if self.method == "af" and (self.model != "lr" or len(set(self.groups)) != 2):
+            raise ValueError("method af is for logistic regression and two groups")
         names = [silo.name for silo in self.silos]
         if len(set(names)) < len(names):
             raise ValueError("two silos have the same name")
@@ -83,8 +86,8 @@ class Charter(BaseModel):
 
     @property
     def constraints(self) -> tuple[Dgeo, ...]:
-        """One constraint per pair of groups; none for fedavg."""
-        return () if self.method == "fedavg" else self.pairs
+        """One constraint per pair of groups; none for fedavg and af."""
+        return self.pairs if self.method == "fedfair" else ()
 
     @property
     def pairs(self) -> tuple[Dgeo, ...]:

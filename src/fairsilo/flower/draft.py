@@ -11,8 +11,15 @@ from pydantic import ValidationError
 from fairsilo.data import DATASETS, infer_schema, load, read_table, schema_of
 from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.agnostic_session import AF_ROUNDS
 from fairsilo.flower.charter import Charter, Member
 from fairsilo.flower.keys import read_public_key
+from fairsilo.run.train import ROUNDS
+
+
+def rounds_of(method: str, solver: str) -> int:
+    """The most rounds unless --rounds says otherwise: those of the simulation."""
+    return AF_ROUNDS if method == "af" else ROUNDS.get(solver, 1)
 
 
 def draft_table(

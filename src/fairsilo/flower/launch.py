@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
-from fairsilo.flower.processes import Processes, command, environment
+from fairsilo.flower.processes import Processes, command, environment, is_alive
 from fairsilo.flower.workspace import Workspace
 
 CONNECTION = "federation"
@@ -129,7 +128,7 @@ def follow(
             if event["event"] == "failed":
                 raise FairSiloError(event["why"])
             quiet_since = time.monotonic()
-        if pid and not _exists(pid) and not _more(path, told):
+        if pid and not is_alive(pid) and not _more(path, told):
             raise FairSiloError(
                 "the server's process ended before the run did: use --resume to go on"
             )
@@ -193,13 +192,3 @@ def _last_line(text: str) -> str:
 
 def _more(path: Path, told: int) -> bool:
     return path.exists() and len(path.read_text().splitlines()) > told
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

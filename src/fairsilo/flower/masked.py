@@ -33,6 +33,8 @@ from fairsilo.privacy import (
 )
 
 STEPS = ("advertise", "share", "masked", "reveal")
+MOVING = ("round", "theta", "attack")
+"""Questions whose sums change from round to round; all others are static."""
 COUNTS = "counts"
 """The sums that tell how many rows there are, under one name: encoder, totals and tallies."""
 
@@ -114,7 +116,7 @@ def _step(
         ask = Ask.from_record(values)
         session.receive(unpack_parcels(record["parcels"]))
         words = session.masked(record["round"], answer(settings, charter, ask, memory))
-        memory["static"] = ask.kind != "round"
+        memory["static"] = ask.kind not in MOVING
         return to_bytes(words)
     survivors = record["survivors"]
     if memory.get("static", True) and not charter.recount:

@@ -99,12 +99,12 @@ class Processes:
             if child.poll() is None:
                 child.terminate()
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline and any(map(_alive, families)):
+        while time.monotonic() < deadline and any(map(is_alive, families)):
             for child in self.running.values():
                 child.poll()
             time.sleep(0.1)
         for pid in families:
-            if _alive(pid):
+            if is_alive(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         for child in self.running.values():
@@ -150,10 +150,15 @@ def _family(root: int) -> list[int]:
     return family
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether a process runs; one that ended and waits to be collected does not."""
-    try:
+    with contextlib.suppress(OSError):
         state = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
+        return state not in ("Z", "X")
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
         return False
-    return state not in ("Z", "X")
+    except PermissionError:
+        return True
+    return True

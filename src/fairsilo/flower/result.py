@@ -100,6 +100,7 @@ def _metrics(
         "model": charter.model,
         "estimator": charter.estimator,
         "epsilon": charter.epsilon if charter.method == "fedfair" else None,
+        **({"tau": charter.epsilon} if charter.method == "af" else {}),
         "clients": len(finished.silos),
         "rounds": outcome.rounds,
         "converged": outcome.status is Status.CONVERGED,

@@ -15,7 +15,7 @@ import numpy as np
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Collected
-from fairsilo.flower.masked import COUNTS, agreement_of, from_bytes, letter, unpack_parcels
+from fairsilo.flower.masked import COUNTS, MOVING, agreement_of, from_bytes, letter, unpack_parcels
 from fairsilo.flower.post import Fault, Post
 from fairsilo.flower.wire import Ask, Record
 from fairsilo.privacy import ProtocolError, RepeatRound, ServerSession, StaticSumGuard
@@ -48,9 +48,9 @@ class Secure:
             number, missing = self._mask(ask, asked, length)
         faults.update(missing)
         present = tuple(name for name in silos if name not in faults)
-        if faults and ask.kind == "round":
+        if faults and ask.kind in MOVING:
             return Collected(np.zeros(length), present, faults)
-        if ask.kind != "round" and not self.charter.recount:
+        if ask.kind not in MOVING and not self.charter.recount:
             self._admit(present, faults)
         return self._open(number, present, faults)
 

@@ -18,6 +18,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.agnostic_session import AgnosticSession
 from fairsilo.flower.audit import AUDIT, audit
 from fairsilo.flower.charter import Charter, read_charter
 from fairsilo.flower.gather import Gather, Plain
@@ -71,7 +72,8 @@ def _coordinate(
         write_atomic(out / AUDIT, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
         return
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
-    finished = Session(charter, gather, journal, silos, say).train()
+    session = AgnosticSession if charter.method == "af" else Session
+    finished = session(charter, gather, journal, silos, say).train()
     save(build_run(charter, finished, post.traffic, gather.secure), out)
     journal.clear()
 

@@ -24,6 +24,8 @@ from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.fairness.constraint import Totals, check_defined
+from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
+from fairsilo.flower.agnostic_silo import agnostic_length
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Gather
 from fairsilo.flower.journal import Entry, Journal
@@ -32,9 +34,12 @@ from fairsilo.flower.post import need
 from fairsilo.flower.silo import length_of, tally_from_vector, totals_from_vector
 from fairsilo.flower.wire import Ask
 from fairsilo.model import MODELS
+from fairsilo.model.base import Model
 from fairsilo.solver import SOLVERS, Order, Query, Record, Sums
 
 Floats = npt.NDArray[np.float64]
+ROUNDS = ("round", "theta", "attack")
+"""The kinds of questions whose sums belong to a point: all silos answer, or they are no use."""
 Say = Callable[[dict[str, Any]], None]
 
 
@@ -81,6 +86,8 @@ class Session:
         self.width = 0
         self.scalings: Floats = np.zeros(0)
         self.totals: Floats = np.zeros(0)
+        self.points: Floats = np.zeros(0)
+        self.columns = 0
         self.asked: Floats = np.zeros(0)
         self.theta: Floats = np.zeros(0)
 
@@ -91,12 +98,33 @@ class Session:
         totals = self._count()
         model = MODELS[charter.model](len(encoder.feature_names), charter.shape[1])
         self.width, self.theta = model.size, model.start(charter.seed)
+        outcome, totals = self.solve(encoder, model, totals)
+        tallies = self._sum("evaluate", theta=np.asarray(outcome.theta))
+        half = (len(tallies) - len(charter.pairs)) // 2
+        rounds = tuple(e for e in self.entries if e.kind in ROUNDS and e.vector is not None)
+        return Finished(
+            encoder=encoder,
+            totals=totals,
+            outcome=outcome,
+            train=tally_from_vector(tallies[:half], charter),
+            test=tally_from_vector(tallies[half : 2 * half], charter),
+            gaps=tallies[2 * half :],
+            silos=self.silos,
+            rounds=rounds,
+            setup_exchanges=sum(e.kind in ("encoder", "totals", "columns") for e in self.entries),
+            notes=tuple(self.notes),
+            seconds=sum(e.seconds for e in self.entries),
+        )
+
+    def solve(self, encoder: Encoder, model: Model, totals: Totals) -> tuple[Outcome, Totals]:
+        """Drive the solver; after a loss, again from where it stood with the silos left."""
+        charter = self.charter
         epsilon = np.full(self.constraints, charter.epsilon)
         solver = SOLVERS[charter.solver]()
         while True:
             left = max(charter.rounds - len(self.records), 1)
             try:
-                outcome = drive(solver, self.answer, self.theta, epsilon, left, self._watch)
+                ended = drive(solver, self.answer, self.theta, epsilon, left, self._watch)
                 break
             except Lost:
                 if self.gather.secure:
@@ -104,23 +132,8 @@ class Session:
                     # one of them, show that one's part.
                     self.theta = self.asked
                 totals = self._count()
-        tallies = self._sum("evaluate", theta=np.asarray(outcome.theta))
-        half = (len(tallies) - len(charter.pairs)) // 2
         history: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *self.records)
-        rounds = tuple(e for e in self.entries if e.kind == "round" and e.vector is not None)
-        return Finished(
-            encoder=encoder,
-            totals=totals,
-            outcome=Outcome(outcome.theta, outcome.status, len(self.records), history),
-            train=tally_from_vector(tallies[:half], charter),
-            test=tally_from_vector(tallies[half : 2 * half], charter),
-            gaps=tallies[2 * half :],
-            silos=self.silos,
-            rounds=rounds,
-            setup_exchanges=sum(e.kind in ("encoder", "totals") for e in self.entries),
-            notes=tuple(self.notes),
-            seconds=sum(e.seconds for e in self.entries),
-        )
+        return Outcome(ended.theta, ended.status, len(self.records), history), totals
 
     def answer(self, query: Query, order: Order) -> Sums:
         """What the solver asks for: the sum over all silos, or `Lost`."""
@@ -192,12 +205,17 @@ class Session:
             totals=self.totals if kind == "round" else np.zeros(0),
             theta=theta,
             mu=np.zeros(0) if mu is None else mu,
+            points=self.points if kind in ("theta", "attack") else np.zeros(0),
         )
-        length = length_of(kind, order, charter, self.width)
+        length = (
+            agnostic_length(kind, self.width, self.columns)
+            if kind in AGNOSTIC
+            else length_of(kind, order, charter, self.width)
+        )
         collected = self.gather.collect(ask, self.silos, length)
         lost = {name: fault.why for name, fault in collected.faults.items()}
         need(collected.silos, charter.minimum_silos, collected.faults)
-        partial = bool(lost) and kind == "round"
+        partial = bool(lost) and kind in ROUNDS
         if partial and self.gather.secure and len(lost) == 1 and not charter.recount:
             name, why = next(iter(lost.items()))
             raise FairSiloError(

@@ -23,6 +23,8 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.metrics import loss_gap
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Totals, count_cells, row_weights
+from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
+from fairsilo.flower.agnostic_silo import POINTS, agnostic_answer, seen_columns
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.numbers import (
     linear_sums,
@@ -91,6 +93,8 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
         return totals_to_vector(Totals.of_silo(cells, charter.pairs))
     if ask.kind == "round":
         return _round(charter, ask, train, encoder)
+    if ask.kind in AGNOSTIC:
+        return _agnostic(charter, ask, train, encoder)
     return _evaluate(charter, ask, (train, test), encoder)
 
 
@@ -151,6 +155,8 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
         raise Refusal(f"this silo does not answer for {ask.purpose!r}")
     if ask.purpose not in (charter.method, "audit"):
         raise Refusal(f"the federation file does not name the method {ask.purpose!r}")
+    if ask.kind == "round" and charter.method == "af":
+        raise Refusal("the federation's method 'af' has no such question")
     if ask.purpose == "audit" and ask.kind != "evaluate":
         raise Refusal("an audit asks for tallies only")
     if not charter.secure_aggregation and not settings.plain:
@@ -217,6 +223,25 @@ def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
     from fairsilo.flower.network import network_sums
 
     return network_sums(charter.model, ask.order, x, train.y, w, v, ask.theta, ask.mu, classes)
+
+
+def _agnostic(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
+    if charter.method != "af":
+        raise Refusal("the federation file does not name the method 'af'")
+    x = encoder.transform(train.frame)
+    columns = seen_columns(charter, encoder)
+    outputs = 1 if charter.shape[1] == 2 else charter.shape[1]
+    fits = ask.kind == "columns" or (
+        ask.theta.shape == ((1 + x.shape[1]) * outputs,)
+        and ask.points.shape == (POINTS * len(columns),)
+        and ask.mu.shape == ((POINTS + 2,) if ask.kind == "theta" else (0,))
+        and all(np.isfinite(values).all() for values in (ask.theta, ask.points, ask.mu))
+    )
+    if not fits:
+        raise Refusal("the server's query does not fit the federation file")
+    return agnostic_answer(
+        charter, ask.kind, x, train.y, train.s, columns, ask.theta, ask.mu, ask.points
+    )
 
 
 def _evaluate(charter: Charter, ask: Ask, parts: tuple[Part, Part], encoder: Encoder) -> Floats:

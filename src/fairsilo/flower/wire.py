@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]
 
 VERSION = 1
-KINDS = ("encoder", "totals", "round", "evaluate")
+KINDS = ("encoder", "totals", "round", "evaluate", "columns", "theta", "attack")
 RECORD = "fairsilo"
 """The name of the record in a message."""
 
@@ -33,7 +33,7 @@ class Ask:
 
     kind: str
     """encoder: sums of the numeric columns; totals: counts of cells; round: the sums of a query;
-    evaluate: tallies of training and test rows."""
+    evaluate: tallies of training and test rows; columns, theta, attack: the sums of AF."""
     number: int
     """Counts the questions of a run; an answer repeats it."""
     fingerprint: str
@@ -45,6 +45,9 @@ class Ask:
     totals: Floats = field(default_factory=_none)
     theta: Floats = field(default_factory=_none)
     mu: Floats = field(default_factory=_none)
+    """The multipliers; for AF the row weights: start, alpha, sbar."""
+    points: Floats = field(default_factory=_none)
+    """AF's reference points."""
 
     def to_record(self) -> Record:
         """For the wire."""
