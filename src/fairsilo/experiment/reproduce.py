@@ -12,6 +12,7 @@ import pandas as pd
 from fairsilo.data import write_atomic
 from fairsilo.experiment.cell import constant_rows, hold_out, prepare_cell, run_method, tidy
 from fairsilo.experiment.grid import SEEDS, Cell, parts_of, settings, solver_of
+from fairsilo.experiment.markdown import results_page
 from fairsilo.experiment.pages import reproduce_page
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import build, verdict
@@ -111,6 +112,7 @@ def publish(results: Results, path: str, theorems: bool) -> list[tuple[str, pd.D
         for selection in ("test", "validation")
     ]
     write_atomic(folder / "report.html", reproduce_page(results, tables, verdicts).encode())
+    write_atomic(folder / "README.md", results_page(results, tables, verdicts).encode())
     return [(name, found) for name, found in verdicts if name.startswith(path)]
 
 

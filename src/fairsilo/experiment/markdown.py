@@ -1,0 +1,155 @@
+"""The results as a Markdown page: every cell of both tables with the paper's number beside ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.experiment.grid import CELLS, TITLES, Cell
+from fairsilo.experiment.results import Results
+
+FAST, AGP = ("newton", "lbfgs", "own", "none"), ("agp", "own", "none")
+UNDEFINED = "–"  # noqa: RUF001
+MARK = 0.02
+"""A harmonic mean this far from the paper's is marked."""
+
+
+def results_page(
+    results: Results, tables: pd.DataFrame, verdicts: Sequence[tuple[str, pd.DataFrame]]
+) -> str:
+    """README.md of the results folder."""
+    parts = [_HEAD, _machines(results)]
+    for name, found in verdicts:
+        if found.empty:
+            continue
+        best, near = int(found["best_or_close"].sum()), int(found["near_paper"].sum())
+        parts.append(
+            f"- **{name.replace(', ', ' solver, settings chosen on ')} rows:** FedFair best or "
+            f"within 0.005 of the best that did not collapse in {best} of {len(found)} cells; "
+            f"within 0.02 of the paper's harmonic mean or above in {near} of {len(found)}."
+        )
+    for title, solvers, selection in (
+        ("fast solvers, chosen on test rows (as the paper did)", FAST, "test"),
+        ("AGP, 40,000 rounds, chosen on test rows", AGP, "test"),
+        ("fast solvers, chosen on validation rows (the honest choice)", FAST, "validation"),
+        ("AGP, chosen on validation rows", AGP, "validation"),
+    ):
+        chosen = tables[tables["solver"].isin(solvers)]
+        wanted = (chosen["selection"] == selection) | (chosen["method"] == "Constant")
+        part = chosen[wanted].drop_duplicates(["setting", "dataset", "model", "method"])
+        solved = part[~part["method"].isin(("Constant", "AF"))]
+        if (solved["selection"] == selection).any():
+            parts.append(f"\n## Tables 1 and 2: {title}\n")
+            parts += [_table(part, cell) for cell in CELLS]
+    parts.append(_agreement(tables))
+    parts.append(_FIGURES)
+    return "\n".join(parts) + "\n"
+
+
+def _table(part: pd.DataFrame, cell: Cell) -> str:
+    rows = part[
+        (part["setting"] == cell.setting)
+        & (part["dataset"] == cell.data)
+        & (part["model"] == cell.model)
+    ].set_index("method")
+    if rows.empty:
+        return ""
+    lines = [
+        f"### {cell.title}\n",
+        "| method | setting (paper's) | accuracy | paper | fairness | paper | harmonic mean "
+        "| paper | difference | balanced acc. |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for title in TITLES.values():
+        if title not in rows.index:
+            continue
+        row = rows.loc[title]
+        gap = row["ours_harmonic_mean"] - row["harmonic_mean"]
+        mark = "" if pd.isna(gap) or abs(gap) <= MARK else (" ▲" if gap > 0 else " ▼")
+        name = f"**{title}**" if title == "FedFair" else title
+        cells = [
+            name + (" (collapsed)" if row["collapsed"] else ""),
+            f"{_number(row['ours_opt'], 'g')} ({_number(row['opt'], 'g')})",
+        ]
+        for metric in ("accuracy", "fairness", "harmonic_mean"):
+            cells.append(f"{row[f'ours_{metric}']:.3f}±{row[f'ours_{metric}_std']:.3f}")
+            cells.append(_number(row[metric], ".2f"))
+        cells.append(_number(gap, "+.3f") + mark)
+        cells.append(f"{row['ours_balanced_accuracy']:.3f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _agreement(tables: pd.DataFrame) -> str:
+    """How far the two solvers' tables are apart, method by method."""
+    keys = ["setting", "dataset", "model", "method"]
+    test = tables[tables["selection"] == "test"]
+    fast = test[test["solver"].isin(("newton", "lbfgs"))].set_index(keys)
+    slow = test[test["solver"] == "agp"].set_index(keys)
+    both = fast.join(slow, rsuffix="_agp", how="inner")
+    if both.empty:
+        return ""
+    both = both.reset_index()
+    both["gap"] = (both["ours_harmonic_mean"] - both["ours_harmonic_mean_agp"]).abs()
+    lines = [
+        "\n## Do the two solvers agree?\n",
+        "Largest difference of the harmonic mean between the fast solvers' table and AGP's:\n",
+        "| model | method | largest | mean |",
+        "|---|---|---|---|",
+    ]
+    gaps = both.groupby(["model", "method"])["gap"].agg(["max", "mean"]).reset_index()
+    for row in gaps.to_dict("records"):
+        lines.append(
+            f"| {row['model'].upper()} | {row['method']} | {row['max']:.4f} | {row['mean']:.4f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _machines(results: Results) -> str:
+    """Which version on which kind of machine made the parts, and how long they took."""
+    lines = []
+    for path in ("fast", "agp"):
+        files = sorted((results.folder / "parts" / path).glob("*/*.parquet"))
+        if not files:
+            continue
+        made = [pd.read_parquet(file, columns=["made_by", "seconds"]).iloc[0] for file in files]
+        kinds = {one["made_by"] for one in made}
+        minutes = sum(float(one["seconds"]) for one in made) / 60
+        shown = "; ".join(
+            ", ".join(f"{key} {value}" for key, value in json.loads(kind).items())
+            for kind in sorted(kinds)
+        )
+        command = "fairsilo reproduce" + (" --solver agp" if path == "agp" else "")
+        lines.append(
+            f"- `{command}`: {len(files)} parts, {minutes:.1f} minutes of computing ({shown}); "
+            "seeds 0 to 4."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: object, spec: str) -> str:
+    number = float("nan") if value is None else float(str(value))
+    return UNDEFINED if np.isnan(number) else format(number, spec)
+
+
+_HEAD = """# The paper, reproduced
+
+Written by `fairsilo reproduce`; do not edit. `tables.csv` has every number, `theorems.csv` the
+check of the theorems, `parts/` the single models, `report.html` the same as an interactive page.
+Fairness is 1 - DEO. ▲ and ▼ mark a harmonic mean more than 0.02 above or below the paper's.
+"Constant" always answers the most frequent class: its harmonic mean shows what that measure is
+worth alone. Accuracy, fairness and harmonic mean are on the test rows, mean and standard deviation
+over five seeds (over all clients' models of five seeds for EO, CEO and ST).
+"EO conditional" is the variant of the public code, which the paper's numbers resemble more.
+"""
+
+_FIGURES = """
+## Figures
+
+![Figure 1](figures/figure1-fast.png)
+
+![Figure 2](figures/figure2-fast.png)
+"""
