@@ -1,0 +1,91 @@
+"""Models as init/apply pairs, and the loss with its curvature against derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.engine import Pooled, Rows
+from fairsilo.fairness import Dgeo
+from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.method.base import Plain, labels_and_losses
+from fairsilo.model import Model, Params, logistic_regression, mlp
+from fairsilo.model.loss import cross_entropy, curvature, probabilities
+from fairsilo.solver import Lbfgs, Newton, Status
+from tests.tables import make
+
+
+def test_binary_loss_by_hand() -> None:
+    scores = jnp.array([[0.0], [2.0], [-3.0], [800.0], [-800.0]])
+    y = jnp.array([1, 1, 0, 1, 1])
+    want = [np.log(2), -np.log(expit(2)), -np.log(1 - expit(-3)), 0.0, 800.0]
+    np.testing.assert_allclose(cross_entropy(scores, y), want, rtol=1e-12, atol=1e-300)
+
+
+def test_two_softmax_classes_are_the_sigmoid() -> None:
+    u = np.linspace(-4, 4, 9)[:, None]
+    two = jnp.asarray(np.hstack([np.zeros_like(u), u]))
+    y = jnp.asarray(np.arange(9) % 2)
+    np.testing.assert_allclose(cross_entropy(two, y), cross_entropy(jnp.asarray(u), y), rtol=1e-12)
+    np.testing.assert_allclose(probabilities(two), probabilities(jnp.asarray(u)), rtol=1e-12)
+    three = np.array([[1.0, -2.0, 0.5]])
+    np.testing.assert_allclose(
+        cross_entropy(jnp.asarray(three), jnp.array([2])), -log_softmax(three, axis=1)[:, 2]
+    )
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_curvature_is_the_second_derivative(outputs: int) -> None:
+    scores = jnp.asarray(np.random.default_rng(0).normal(size=(4, outputs)))
+    y = jnp.array([0, 1, 0, 1])
+
+    def one(row: Array, label: Array) -> Array:
+        return cross_entropy(row[None], label[None])[0]
+
+    want = jax.vmap(jax.hessian(one))(scores, y)
+    np.testing.assert_allclose(curvature(scores), want, rtol=1e-10, atol=1e-12)
+
+
+def test_sizes_and_seeds() -> None:
+    assert logistic_regression(104).size == 105
+    assert logistic_regression(5, 3).size == 18
+    assert mlp(104).size == 104 * 8 + 8 + 8 * 4 + 4 + 4 + 1
+    np.testing.assert_array_equal(mlp(6).start(3), mlp(6).start(3))
+    assert not np.array_equal(mlp(6).start(3), mlp(6).start(4))
+    assert logistic_regression(6) is logistic_regression(6)  # so that programs are compiled once
+
+
+def test_any_pair_of_functions_trains_under_the_constraint() -> None:
+    """A model of the user's own: a product of two linear scores."""
+
+    def init(key: Array) -> Params:
+        return {"a": 0.1 * jax.random.normal(key, (3,)), "b": jnp.ones(3), "bias": jnp.zeros(())}
+
+    def apply(params: Params, x: Array) -> Array:
+        scores: Array = (x @ params["a"]) * (x @ params["b"]) + params["bias"]
+        return scores[:, None]
+
+    model = Model("product", 3, 2, init, apply)
+    assert model.size == 7
+    table = make(11, [60, 50, 40], 3)
+    pair = [Dgeo(0, 1, 1)]
+    w, v = weigh(table.federation, pair, "pooled", totals_of(table.federation, pair))
+    rows = Rows(table.federation.x, table.federation.y, w, v)  # type: ignore[arg-type]
+    free = Pooled(model, rows).solve(Newton(), model.start(0), [1e3], 150)
+    gap = abs(float(free.last.d[0]))
+    for solver in (Newton(), Lbfgs(tolerance=1e-5)):
+        got = Pooled(model, rows).solve(solver, model.start(0), [gap / 2], 300)
+        assert got.status is Status.CONVERGED
+        assert abs(float(got.last.d[0])) == pytest.approx(gap / 2, abs=1e-4)
+
+
+def test_many_models_measured_at_once_equal_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
+    s = np.zeros(30, dtype=np.int64)
+    models = [Plain(mlp(4, 3), mlp(4, 3).start(seed)) for seed in range(20)]
+    for one, (labels, losses) in zip(models, labels_and_losses(models, x, y), strict=True):
+        np.testing.assert_array_equal(labels, one.labels(x, s))
+        np.testing.assert_allclose(losses, one.losses(x, y, s), rtol=1e-12)
