@@ -88,7 +88,7 @@ def settings(cell: Cell, method: str) -> tuple[float, ...]:
         return wide if network else (1e-3, 0.01, 0.2, 0.4, 0.5, *wide)
     if method == "st":
         wide = (0.01, 0.1, 0.4, 0.5, 1.0)
-        return wide if network else (1e-4, 0.05, 0.2, 0.3, 0.8, *wide)
+        return wide if network else (1e-4, 0.05, 0.2, *wide)
     return TAUS if method == "af" else (0.0,)
 
 
@@ -96,13 +96,13 @@ def solver_of(path: str, cell: Cell, method: str = "fedfair") -> tuple[Solver, i
     """The solver of a path and the most rounds it gets.
 
     `fast`: Newton for logistic regression; L-BFGS for networks, where a round of Newton costs
-    more than it saves; a client's own network (ST) has few rows and fits them in fewer rounds.
+    more than it saves; a client alone (ST) has few rows and fits them in fewer rounds.
     `agp`: the paper's solver and schedule.
     """
     if path == "agp":
         return Agp(), 40_000
     if cell.model == "lr":
-        return Newton(), 40
+        return Newton(), 20 if method == "st" else 40
     return (Lbfgs(memory=10), 100) if method == "st" else (Lbfgs(), 200)
 
 
