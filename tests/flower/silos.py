@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.data import infer_schema, make_table
-from fairsilo.flower.agnostic_session import AgnosticSession
 from fairsilo.flower.charter import FILE, Charter, Member
 from fairsilo.flower.client import reply_to
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import make_key
 from fairsilo.flower.post import Fault, Traffic, size_of
-from fairsilo.flower.server import gather_for
+from fairsilo.flower.server import SESSIONS, gather_for
 from fairsilo.flower.session import Session
 from fairsilo.flower.wire import Record
 from fairsilo.method.base import Plain
@@ -114,7 +113,7 @@ def train(
     events: list[dict[str, Any]] = []
     gather = gather_for(town.charter, post, post.run, 1.0)
     keep = Journal(journal, town.charter.fingerprint, resume)
-    kind = AgnosticSession if town.charter.method == "af" else Session
+    kind = SESSIONS.get(town.charter.method, Session)
     session = kind(town.charter, gather, keep, post.present(), events.append)
     return session.train(), events
 

@@ -15,8 +15,9 @@ from fairsilo.errors import FairSiloError
 from fairsilo.flower.check import check_table
 from fairsilo.flower.client import UNSAID, reply_to
 from fairsilo.flower.settings import Settings, read_settings
-from fairsilo.flower.silo import Refusal, answer, split_rows, totals_from_vector
+from fairsilo.flower.silo import Refusal, answer, split_rows
 from fairsilo.flower.table import read_rows, read_sql
+from fairsilo.flower.vectors import totals_from_vector
 from fairsilo.flower.wire import Ask, Record
 from tests.flower.silos import Town, make_town
 

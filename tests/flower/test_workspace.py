@@ -163,7 +163,7 @@ def test_the_fingerprint_depends_on_every_field(consortium: tuple[Path, list[str
 @pytest.mark.parametrize(
     ("extra", "told"),
     [
-        (["--method", "lco"], "--method"),
+        (["--method", "eo"], "--method"),
         (["--epsilon", "-1"], "--epsilon"),
         (["--protected-class", "7"], "protected_class must be a class"),
         (["--groups", "g0"], "at least two"),

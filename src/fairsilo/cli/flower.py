@@ -58,7 +58,7 @@ def init(
         str | None, typer.Option(help="Column with train and test; default: drawn in each silo.")
     ] = None,
     test_fraction: Annotated[float, typer.Option(help="Share of test rows if drawn.")] = 0.2,
-    method: Annotated[str, typer.Option(help="fedfair, fedavg or af.")] = "fedfair",
+    method: Annotated[str, typer.Option(help="fedfair, lco, fedavg or af.")] = "fedfair",
     model: Annotated[str, typer.Option(help="lr or mlp.")] = "lr",
     solver: Annotated[str, typer.Option(help="newton, lbfgs or agp.")] = "newton",
     estimator: Annotated[str, typer.Option(help="pooled or mean.")] = "pooled",

@@ -3,13 +3,17 @@
     charter    the federation file that all parties agree on, and its fingerprint
     settings   what a silo says of itself: its table, its key, what it refuses
     table      where the rows come from: CSV, Parquet or SQL
-    silo       one silo's answer to one question, a flat vector of float64
+    silo       one silo's answer to one question; vectors: what its numbers stand for
     numbers    the sums of logistic regression in NumPy, so that a silo starts without JAX
     wire       questions and answers as Flower records
     client     the ClientApp; server: the ServerApp
     post       how questions reach silos and answers come back
+    gather     sums in the clear; masked and secure: behind masks, in the silo and at the server
     session    set-up, rounds, faults; journal: what --resume reads
-    result     the run folder
+    agnostic_* AF, local_* LCO: what differs in the silo and in the session
+    result     the run folder; audit: a model measured anew
+    workspace  the coordinator's folder (texts, keys, certificates, draft); check: at the silo
+    launch     Flower's commands; processes: children that end; demo: all of it on loopback
 
 Importing this package imports none of them: every message starts a process in the silo.
 """

@@ -12,7 +12,7 @@ from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Gather
 from fairsilo.flower.post import need
 from fairsilo.flower.result import evaluated
-from fairsilo.flower.silo import length_of, tally_from_vector
+from fairsilo.flower.vectors import length_of, tally_from_vector
 from fairsilo.flower.wire import Ask
 from fairsilo.method.base import Plain
 from fairsilo.run import Saved

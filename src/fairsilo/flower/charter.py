@@ -41,7 +41,7 @@ class Charter(BaseModel):
     table: Schema
     groups: tuple[str, ...]
     protected_class: str
-    method: Literal["fedfair", "fedavg", "af"] = "fedfair"
+    method: Literal["fedfair", "lco", "fedavg", "af"] = "fedfair"
     model: Literal["lr", "mlp"] = "lr"
     solver: Literal["newton", "lbfgs", "agp"] = "newton"
     estimator: Literal["mean", "pooled"] = "pooled"
@@ -72,6 +72,8 @@ class Charter(BaseModel):
             raise ValueError("protected_class must be a class of the table")
         if self.method == "af" and (self.model != "lr" or len(set(self.groups)) != 2):
             raise ValueError("method af is for logistic regression and two groups")
+        if self.method == "lco" and (self.model != "lr" or self.solver != "newton"):
+            raise ValueError("method lco over silos is for logistic regression and newton")
         names = [silo.name for silo in self.silos]
         if len(set(names)) < len(names):
             raise ValueError("two silos have the same name")
@@ -86,7 +88,7 @@ class Charter(BaseModel):
 
     @property
     def constraints(self) -> tuple[Dgeo, ...]:
-        """One constraint per pair of groups; none for fedavg and af."""
+        """One constraint per pair of groups; none that the server sees for the others."""
         return self.pairs if self.method == "fedfair" else ()
 
     @property

@@ -52,9 +52,14 @@ class Journal:
         """Remove the journal of a run that has its folder: there is nothing left to resume."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether all entries of an interrupted run have been replayed."""
+        return self.count >= len(self.old)
+
     def replay(self) -> Entry | None:
         """The next entry of the interrupted run, or None where it ends."""
-        if self.count >= len(self.old):
+        if self.exhausted:
             return None
         self.count += 1
         return self.old[self.count - 1]

@@ -33,7 +33,7 @@ from fairsilo.privacy import (
 )
 
 STEPS = ("advertise", "share", "masked", "reveal")
-MOVING = ("round", "theta", "attack")
+MOVING = ("round", "theta", "attack", "local")
 """Questions whose sums change from round to round; all others are static."""
 COUNTS = "counts"
 """The sums that tell how many rows there are, under one name: encoder, totals and tallies."""

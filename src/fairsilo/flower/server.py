@@ -24,14 +24,17 @@ from fairsilo.flower.charter import Charter, read_charter
 from fairsilo.flower.gather import Gather, Plain
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import silo_names
+from fairsilo.flower.launch import PROGRESS
+from fairsilo.flower.local_session import LocalSession
 from fairsilo.flower.post import GridPost, Post
 from fairsilo.flower.result import build_run
 from fairsilo.flower.secure import Secure
 from fairsilo.flower.session import Session
 from fairsilo.run import load, save
 
-PROGRESS = "progress.jsonl"
 JOURNAL = "journal"
+SESSIONS: dict[str, type[Session]] = {"af": AgnosticSession, "lco": LocalSession}
+"""The methods that do not ask a solver's questions."""
 
 app = ServerApp()
 
@@ -72,7 +75,7 @@ def _coordinate(
         write_atomic(out / AUDIT, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
         return
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
-    session = AgnosticSession if charter.method == "af" else Session
+    session = SESSIONS.get(charter.method, Session)
     finished = session(charter, gather, journal, silos, say).train()
     save(build_run(charter, finished, post.traffic, gather.secure), out)
     journal.clear()

@@ -31,14 +31,14 @@ from fairsilo.flower.gather import Gather
 from fairsilo.flower.journal import Entry, Journal
 from fairsilo.flower.network import unflatten
 from fairsilo.flower.post import need
-from fairsilo.flower.silo import length_of, tally_from_vector, totals_from_vector
+from fairsilo.flower.vectors import length_of, tally_from_vector, totals_from_vector
 from fairsilo.flower.wire import Ask
 from fairsilo.model import MODELS
 from fairsilo.model.base import Model
 from fairsilo.solver import SOLVERS, Order, Query, Record, Sums
 
 Floats = npt.NDArray[np.float64]
-ROUNDS = ("round", "theta", "attack")
+ROUNDS = ("round", "theta", "attack", "local")
 """The kinds of questions whose sums belong to a point: all silos answer, or they are no use."""
 Say = Callable[[dict[str, Any]], None]
 
@@ -160,10 +160,10 @@ class Session:
             raise FairSiloError(
                 "the silos' training rows are all of one class: give rows of at least two classes"
             )
-        if charter.constraints:
+        if charter.method in ("fedfair", "lco"):
             check_defined(
-                charter.constraints,
-                charter.estimator,
+                charter.pairs,
+                "local" if charter.method == "lco" else charter.estimator,
                 totals,
                 charter.table.groups,
                 charter.table.classes,
@@ -202,7 +202,7 @@ class Session:
             purpose=charter.method,
             order=order,
             scalings=self.scalings,
-            totals=self.totals if kind == "round" else np.zeros(0),
+            totals=self.totals if kind in ("round", "local") else np.zeros(0),
             theta=theta,
             mu=np.zeros(0) if mu is None else mu,
             points=self.points if kind in ("theta", "attack") else np.zeros(0),
@@ -233,7 +233,7 @@ class Session:
         self.journal.append(entry)
         return entry
 
-    def _watch(self, _: int, record: Record) -> None:
+    def _watch(self, number: int, record: Record) -> None:
         """After every step: remember it, and where the solver stands if it took the step."""
         if not self.records or float(record.step) > 0:
             self.theta = self.asked

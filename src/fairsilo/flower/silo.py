@@ -26,16 +26,17 @@ from fairsilo.fairness.constraint import Totals, count_cells, row_weights
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
 from fairsilo.flower.agnostic_silo import POINTS, agnostic_answer, seen_columns
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.local_silo import local_answer
 from fairsilo.flower.numbers import (
     linear_sums,
     losses_of,
     probabilities_of,
     scores_of,
-    vector_length,
 )
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.table import read_rows
-from fairsilo.flower.wire import Ask
+from fairsilo.flower.vectors import length_of, totals_from_vector, totals_to_vector
+from fairsilo.flower.wire import Ask, pack, unpack
 from fairsilo.partition import TEST, draw, split_column
 
 Floats = npt.NDArray[np.float64]
@@ -93,20 +94,11 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
         return totals_to_vector(Totals.of_silo(cells, charter.pairs))
     if ask.kind == "round":
         return _round(charter, ask, train, encoder)
+    if ask.kind == "local":
+        return _local(charter, ask, train, encoder, memory)
     if ask.kind in AGNOSTIC:
         return _agnostic(charter, ask, train, encoder)
     return _evaluate(charter, ask, (train, test), encoder)
-
-
-def length_of(kind: str, order: str, charter: Charter, parameters: int) -> int:
-    """How many numbers a silo answers a question with."""
-    groups, classes = charter.shape
-    return {
-        "encoder": 1 + 3 * len(charter.table.numbers),
-        "totals": 1 + groups * classes + len(charter.pairs),
-        "round": vector_length(order, parameters, len(charter.constraints)),
-        "evaluate": 2 * groups * classes * (classes + 2) + len(charter.pairs),
-    }[kind]
 
 
 def encoder_of(charter: Charter, scalings: Floats) -> Encoder:
@@ -119,32 +111,6 @@ def encoder_of(charter: Charter, scalings: Floats) -> Encoder:
     return Encoder(charter.table, tuple(Scaling(float(m), float(s), bool(b)) for m, s, b in rows))
 
 
-def totals_to_vector(totals: Totals) -> Floats:
-    """Totals as one vector."""
-    parts = (np.array([totals.rows]), totals.cells.ravel(), totals.taking_part)
-    return np.concatenate(parts).astype(np.float64)
-
-
-def totals_from_vector(vector: Floats, charter: Charter) -> Totals:
-    """What `totals_to_vector` wrote, as whole numbers."""
-    counts = np.rint(vector).astype(np.int64)
-    cells = counts[1 : 1 + np.prod(charter.shape)].reshape(charter.shape)
-    return Totals(int(counts[0]), cells, counts[1 + cells.size :])
-
-
-def tally_from_vector(vector: Floats, charter: Charter) -> Tally:
-    """The tally that a silo (or the sum of several) sent."""
-    groups, classes = charter.shape
-    counts, losses, squares = np.split(
-        vector, np.cumsum([groups * classes * classes, groups * classes])
-    )
-    return Tally(
-        np.rint(counts).astype(np.int64).reshape(groups, classes, classes),
-        losses.reshape(groups, classes),
-        squares.reshape(groups, classes),
-    )
-
-
 def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> None:
     if ask.fingerprint != charter.fingerprint:
         raise Refusal(
@@ -155,8 +121,8 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
         raise Refusal(f"this silo does not answer for {ask.purpose!r}")
     if ask.purpose not in (charter.method, "audit"):
         raise Refusal(f"the federation file does not name the method {ask.purpose!r}")
-    if ask.kind == "round" and charter.method == "af":
-        raise Refusal("the federation's method 'af' has no such question")
+    if ask.kind == "round" and charter.method in ("af", "lco"):
+        raise Refusal(f"the federation's method {charter.method!r} has no such question")
     if ask.purpose == "audit" and ask.kind != "evaluate":
         raise Refusal("an audit asks for tallies only")
     if not charter.secure_aggregation and not settings.plain:
@@ -203,11 +169,7 @@ def _pin(memory: Memory, name: str, values: Floats) -> None:
 
 
 def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
-    if ask.totals.shape != (length_of("totals", "", charter, 0),):
-        raise Refusal("the server's totals do not fit the federation file")
-    totals = totals_from_vector(ask.totals, charter)
-    if totals.rows < len(train.y):
-        raise Refusal("the server's totals count fewer rows than this silo has alone")
+    totals = _totals(charter, ask, train)
     constraints = charter.constraints
     x = encoder.transform(train.frame)
     w = np.full(len(train.y), 1 / totals.rows)
@@ -216,8 +178,7 @@ def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
         raise Refusal("the server's query does not fit the federation file")
     classes = charter.shape[1]
     if charter.model == "lr":
-        outputs = 1 if classes == 2 else classes
-        if ask.theta.shape != ((1 + x.shape[1]) * outputs,):
+        if not _linear_fits(charter, x, ask):
             raise Refusal("the server's parameters do not fit the federation file")
         return linear_sums(ask.order, x, train.y, w, v, ask.theta, ask.mu, classes)
     from fairsilo.flower.network import network_sums
@@ -225,14 +186,53 @@ def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
     return network_sums(charter.model, ask.order, x, train.y, w, v, ask.theta, ask.mu, classes)
 
 
+def _local(charter: Charter, ask: Ask, train: Part, encoder: Encoder, memory: Memory) -> Floats:
+    """LCO's augmented Lagrangian; a new number of dual steps tells the silo to take its own."""
+    if charter.method != "lco":
+        raise Refusal("the federation file does not name the method 'lco'")
+    totals = _totals(charter, ask, train)
+    x = encoder.transform(train.frame)
+    finite = np.isfinite(ask.mu).all() and np.isfinite(ask.theta).all()
+    if ask.mu.shape != (2,) or not finite or ask.mu[0] <= 0 or not _linear_fits(charter, x, ask):
+        raise Refusal("the server's query does not fit the federation file")
+    rho, turn = float(ask.mu[0]), int(ask.mu[1])
+    w = np.full(len(train.y), 1 / totals.rows)
+    v = row_weights(charter.pairs, "local", train.y, train.s, totals)
+    multipliers = np.zeros((2, len(charter.pairs)))
+    fixed = (x, train.y, w, v, ask.theta, charter.epsilon)
+    if "multipliers" in memory:
+        multipliers = unpack(memory["multipliers"]).reshape(multipliers.shape)
+        if turn > int(memory["turn"]):
+            _, multipliers = local_answer(
+                *fixed, float(memory["rho"]), multipliers, charter.shape[1]
+            )
+    memory.update(multipliers=pack(multipliers), turn=turn, rho=rho)
+    return local_answer(*fixed, rho, multipliers, charter.shape[1])[0]
+
+
+def _totals(charter: Charter, ask: Ask, train: Part) -> Totals:
+    """The counts over all silos that the server sent, as far as this silo can check them."""
+    if ask.totals.shape != (length_of("totals", "", charter, 0),):
+        raise Refusal("the server's totals do not fit the federation file")
+    totals = totals_from_vector(ask.totals, charter)
+    if totals.rows < len(train.y):
+        raise Refusal("the server's totals count fewer rows than this silo has alone")
+    return totals
+
+
+def _linear_fits(charter: Charter, x: Floats, ask: Ask) -> bool:
+    """Whether theta has the size of this table's logistic regression."""
+    outputs = 1 if charter.shape[1] == 2 else charter.shape[1]
+    return ask.theta.shape == ((1 + x.shape[1]) * outputs,)
+
+
 def _agnostic(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
     if charter.method != "af":
         raise Refusal("the federation file does not name the method 'af'")
     x = encoder.transform(train.frame)
     columns = seen_columns(charter, encoder)
-    outputs = 1 if charter.shape[1] == 2 else charter.shape[1]
     fits = ask.kind == "columns" or (
-        ask.theta.shape == ((1 + x.shape[1]) * outputs,)
+        _linear_fits(charter, x, ask)
         and ask.points.shape == (POINTS * len(columns),)
         and ask.mu.shape == ((POINTS + 2,) if ask.kind == "theta" else (0,))
         and all(np.isfinite(values).all() for values in (ask.theta, ask.points, ask.mu))

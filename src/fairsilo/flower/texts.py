@@ -97,7 +97,7 @@ key = "node.key"
 # What this silo refuses.
 minimum_rows = 50
 minimum_cell = 5
-methods = ["fedfair", "fedavg", "af", "audit"]
+methods = ["fedfair", "lco", "fedavg", "af", "audit"]
 maximum_answers = 1000
 # Whether to answer where the federation file has no secure aggregation: the server then sees
 # this silo's own sums.

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]
 
 VERSION = 1
-KINDS = ("encoder", "totals", "round", "evaluate", "columns", "theta", "attack")
+KINDS = ("encoder", "totals", "round", "evaluate", "columns", "theta", "attack", "local")
 RECORD = "fairsilo"
 """The name of the record in a message."""
 
@@ -33,7 +33,8 @@ class Ask:
 
     kind: str
     """encoder: sums of the numeric columns; totals: counts of cells; round: the sums of a query;
-    evaluate: tallies of training and test rows; columns, theta, attack: the sums of AF."""
+    evaluate: tallies of training and test rows; columns, theta, attack: the sums of AF;
+    local: the augmented Lagrangian of LCO."""
     number: int
     """Counts the questions of a run; an answer repeats it."""
     fingerprint: str
@@ -45,7 +46,8 @@ class Ask:
     totals: Floats = field(default_factory=_none)
     theta: Floats = field(default_factory=_none)
     mu: Floats = field(default_factory=_none)
-    """The multipliers; for AF the row weights: start, alpha, sbar."""
+    """The multipliers; for AF the row weights (start, alpha, sbar), for LCO rho and
+    the number of dual steps."""
     points: Floats = field(default_factory=_none)
     """AF's reference points."""
 

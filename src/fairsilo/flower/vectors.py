@@ -1,0 +1,52 @@
+"""What the numbers of a silo's vector stand for, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.evaluate.tally import Tally
+from fairsilo.fairness.constraint import Totals
+from fairsilo.flower.charter import Charter
+from fairsilo.flower.local_silo import local_length
+from fairsilo.flower.numbers import vector_length
+
+Floats = npt.NDArray[np.float64]
+
+
+def length_of(kind: str, order: str, charter: Charter, parameters: int) -> int:
+    """How many numbers a silo answers a question with."""
+    groups, classes = charter.shape
+    return {
+        "encoder": 1 + 3 * len(charter.table.numbers),
+        "totals": 1 + groups * classes + len(charter.pairs),
+        "round": vector_length(order, parameters, len(charter.constraints)),
+        "local": local_length(parameters),
+        "evaluate": 2 * groups * classes * (classes + 2) + len(charter.pairs),
+    }[kind]
+
+
+def totals_to_vector(totals: Totals) -> Floats:
+    """Totals as one vector."""
+    parts = (np.array([totals.rows]), totals.cells.ravel(), totals.taking_part)
+    return np.concatenate(parts).astype(np.float64)
+
+
+def totals_from_vector(vector: Floats, charter: Charter) -> Totals:
+    """What `totals_to_vector` wrote, as whole numbers."""
+    counts = np.rint(vector).astype(np.int64)
+    cells = counts[1 : 1 + np.prod(charter.shape)].reshape(charter.shape)
+    return Totals(int(counts[0]), cells, counts[1 + cells.size :])
+
+
+def tally_from_vector(vector: Floats, charter: Charter) -> Tally:
+    """The tally that a silo (or the sum of several) sent."""
+    groups, classes = charter.shape
+    counts, losses, squares = np.split(
+        vector, np.cumsum([groups * classes * classes, groups * classes])
+    )
+    return Tally(
+        np.rint(counts).astype(np.int64).reshape(groups, classes, classes),
+        losses.reshape(groups, classes),
+        squares.reshape(groups, classes),
+    )
