@@ -10,6 +10,7 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import read_charter
 from fairsilo.flower.client import reply_to
+from fairsilo.flower.masked import letter
 from fairsilo.flower.post import Fault
 from fairsilo.flower.settings import read_settings
 from fairsilo.flower.silo import answer
@@ -173,7 +174,7 @@ def test_a_second_survivor_list_is_refused(tmp_path: Path) -> None:
     def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
         if exchange == 8 and silo == "silo0":
             for others in (["silo0", "silo1", "silo2"], ["silo0", "silo1", "silo2", "silo3"]):
-                again = {"version": 1, "step": "reveal", "round": 2, "survivors": others}
+                again = letter("reveal", round=2, survivors=others, parcels={})
                 memory = post.memories["silo0"]
                 reply = reply_to(again, str(town.settings("silo0")), memory, "1")
                 assert reply["content"] == b""
@@ -194,3 +195,29 @@ def test_the_key_must_be_the_one_in_the_federation_file(tmp_path: Path) -> None:
     finished, events = train(town, post, tmp_path / "journal")
     assert "silo1" not in finished.silos
     assert any("not the one in the federation file" in e.get("why", "") for e in events)
+
+
+def test_signed_survivor_lists(tmp_path: Path) -> None:
+    """A third exchange a round; a silo opens nothing without the others' signatures."""
+    town = make_town(tmp_path / "town", signed_survivors=True, rounds=2)
+    unsigned: list[str] = []
+
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        if record.get("step") == "confirm" and silo == "silo3" and not unsigned:
+            # A server that leaves the signatures out, or tells silo0 another list.
+            for others in (list(town.charter.names), ["silo0", "silo1", "silo2"]):
+                ask = letter("reveal", round=0, survivors=others, parcels={})
+                memory = dict(post.memories["silo0"])
+                reply = reply_to(ask, str(town.settings("silo0")), memory, "1")
+                assert reply["content"] == b""
+                unsigned.append(reply["refused"])
+        return None
+
+    post = TownPost(town, change)
+    finished, _ = train(town, post, tmp_path / "journal")
+    assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
+    assert all(unsigned)
+    assert len(unsigned) == 2
+    assert "has not signed this survivor list" in unsigned[1]
+    steps = [record.get("step") for silo, record in post.seen if silo == "silo1"]
+    assert steps.count("confirm") == steps.count("reveal") == steps.count("masked") == 5

@@ -222,6 +222,9 @@ def test_check_at_the_silo(consortium: tuple[Path, list[str]]) -> None:
     (own / "node.key").write_bytes((folder / "at" / "bank" / "node.key").read_bytes())
     pd.read_csv(folder / "sample.csv").to_csv(own / "table.csv", index=False)
     done = run("check", "--settings", str(own / "silo.toml"))
+    assert "others can read the private key node.key" in done.output
+    (own / "node.key").chmod(0o600)
+    done = run("check", "--settings", str(own / "silo.toml"))
     assert done.exit_code == 0, done.output
     assert "300 rows fit" in done.output
     assert readable(read_charter(own / FILE).fingerprint) in done.output

@@ -75,6 +75,9 @@ def init(
     threshold: Annotated[
         int | None, typer.Option(help="Silos that must be left to open a sum.")
     ] = None,
+    signed_survivors: Annotated[
+        bool, typer.Option(help="Silos sign who is left, against a server that lies about it.")
+    ] = False,
     recount: Annotated[
         bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
     ] = False,
@@ -109,6 +112,7 @@ def init(
         "minimum_silos": minimum_silos,
         "secure_aggregation": secure_aggregation,
         "threshold": threshold,
+        "signed_survivors": signed_survivors,
         "recount": recount,
     }
     charter = draft_charter(values, silo)

@@ -59,6 +59,9 @@ class Charter(BaseModel):
     """Whether the server sees only sums over at least `threshold` silos."""
     threshold: int | None = None
     """How many silos must be left to open a sum; default floor(2N/3) + 1, at least 3."""
+    signed_survivors: bool = False
+    """Whether silos sign the list of survivors to each other before they open a sum: a third
+    exchange a round, against a server that tells different silos different lists."""
     recount: bool = False
     """Whether rows may be counted again after the loss of one single silo, which under secure
     aggregation shows that silo's counts to the server. Without it training stops and can be

@@ -42,6 +42,8 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
         )
     if charter.secure_aggregation and (settings.key is None or not settings.key.exists()):
         problems.append("the settings name no private key that exists; make one with keygen")
+    if settings.key is not None and settings.key.exists() and settings.key.stat().st_mode & 0o077:
+        problems.append(f"others can read the private key {settings.key.name}: chmod 600 it")
     try:
         frame = read_rows(settings)
     except FairSiloError as error:

@@ -94,14 +94,15 @@ def submit(space: Workspace, config: RunConfig) -> str:
     done = _flwr(space, "run", str(space.app), CONNECTION, "--run-config", text, "--format", "json")
     try:
         answer = json.loads(done.stdout[done.stdout.index("{") :])
-        if not answer.get("success"):
-            raise ValueError
-        return str(answer["run-id"])
     except ValueError:
+        answer = {}
+    if not answer.get("success"):
+        told = str(answer.get("error-message") or done.stdout + done.stderr)
         raise FairSiloError(
-            f"the run did not start ({_last_line(done.stdout + done.stderr)}): is the SuperLink "
-            f"at {space.address} running?"
-        ) from None
+            f"the run did not start ({_last_line(told)}): is the SuperLink at {space.address} "
+            "running?"
+        )
+    return str(answer["run-id"])
 
 
 def follow(

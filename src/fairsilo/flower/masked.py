@@ -1,11 +1,13 @@
-"""Secure aggregation on the wire: four steps, each a record of its own.
+"""Secure aggregation on the wire: five steps, each a record of its own.
 
     advertise  server names rounds first..last    silo: its signed keys
     share      everybody's keys                   silo: a sealed letter for every other silo
     masked     the question, the silo's letters   silo: its vector behind masks
-    reveal     who survived                       silo: the shares that open the sum, nothing else
+    confirm    who survived                       silo: its signature on that list
+    reveal     who survived, all signatures       silo: the shares that open the sum, nothing else
 
-The first two prepare many rounds at once; the last two are a round. What a silo remembers from one
+The first two prepare many rounds at once; masked and reveal are a round. `confirm` is there only
+where the federation file wants signed survivor lists. What a silo remembers from one
 step to the next (each is a new process) is in Flower's state for the run.
 """
 
@@ -31,8 +33,9 @@ from fairsilo.privacy import (
     StaticSumGuard,
     load_node_key,
 )
+from fairsilo.privacy.keys import NodeKey
 
-STEPS = ("advertise", "share", "masked", "reveal")
+STEPS = ("advertise", "share", "masked", "confirm", "reveal")
 MOVING = ("round", "theta", "attack", "local")
 """Questions whose sums change from round to round; all others are static."""
 COUNTS = "counts"
@@ -46,6 +49,7 @@ def agreement_of(charter: Charter, run: str) -> Agreement:
         run_id=run,
         silos={silo.name: silo.public_key for silo in charter.silos},
         threshold=charter.threshold,
+        signed_survivors=charter.signed_survivors,
     )
 
 
@@ -106,9 +110,7 @@ def _step(
     session: SiloSession,
 ) -> bytes:
     if step == "advertise":
-        if settings.key is None:
-            raise Refusal("this silo's settings name no key to sign with")
-        return session.advertise(record["first"], record["last"], load_node_key(settings.key))
+        return session.advertise(record["first"], record["last"], _key(settings))
     if step == "share":
         return pack_parcels(session.share(unpack_parcels(record["parcels"])))
     if step == "masked":
@@ -119,13 +121,21 @@ def _step(
         memory["static"] = ask.kind not in MOVING
         return to_bytes(words)
     survivors = record["survivors"]
+    if step == "confirm":
+        return session.confirm(record["round"], survivors, _key(settings))
     if memory.get("static", True) and not charter.recount:
         guard = StaticSumGuard()
         if "guard" in memory:
             guard = StaticSumGuard.from_bytes(bytes(memory["guard"]))
         guard.admit(COUNTS, survivors)
         memory["guard"] = guard.to_bytes()
-    return session.reveal(record["round"], survivors)
+    return session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
+
+
+def _key(settings: Settings) -> NodeKey:
+    if settings.key is None:
+        raise Refusal("this silo's settings name no key to sign with")
+    return load_node_key(settings.key)
 
 
 def to_bytes(words: npt.NDArray[np.uint64]) -> bytes:

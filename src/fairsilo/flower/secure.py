@@ -35,7 +35,7 @@ class Secure:
         self.guard = StaticSumGuard()
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
-        """Two exchanges, or four where a silo missed the first of them."""
+        """Two exchanges, three with signed survivors; one more where a silo missed the first."""
         faults: dict[str, Fault] = {}
         if not self.session.rounds_left():
             faults = self._set_up(silos)
@@ -89,7 +89,8 @@ class Secure:
         """Close the round and let the survivors open its sum."""
         try:
             survivors = self.session.close_round()
-            ask = letter("reveal", round=number, survivors=list(survivors))
+            signed = self._confirm(number, survivors)
+            ask = letter("reveal", round=number, survivors=list(survivors), parcels=signed)
             late = self._each(
                 dict.fromkeys(survivors, ask),
                 lambda name, record: self.session.add_reveal(name, number, record["content"]),
@@ -103,6 +104,16 @@ class Secure:
         # Who masked and then fell silent is in the sum, and may answer the next question.
         del late
         return Collected(total, present, faults)
+
+    def _confirm(self, number: int, survivors: list[str]) -> dict[str, bytes]:
+        """The survivors' signatures on their list, where the federation file wants them."""
+        if not self.charter.signed_survivors:
+            return {}
+        self._each(
+            dict.fromkeys(survivors, letter("confirm", round=number, survivors=list(survivors))),
+            lambda name, record: self.session.add_confirmation(name, number, record["content"]),
+        )
+        return self.session.confirmations()
 
     def _admit(self, present: Sequence[str], faults: dict[str, Fault]) -> None:
         """Do not even ask for a sum of counts that the silos would refuse to open."""

@@ -31,6 +31,10 @@ class Workspace:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        # Flower's commands run inside the folder, where a relative path would point elsewhere.
+        object.__setattr__(self, "folder", self.folder.resolve())
+
     @property
     def charter(self) -> Charter:
         """The federation file."""
