@@ -61,6 +61,9 @@ def test_a_silo_that_never_came_equals_the_simulation_without_it(
     post = TownPost(town, absent=("silo2",))
     finished, _ = train(town, post, tmp_path / "journal")
     assert finished.silos == ("silo0", "silo1", "silo3")
+    assert finished.notes == (
+        "silo silo2 was not connected when the run began and took no part in it",
+    )
     assert largest_gap(town, finished, simulate(town, tmp_path, without=("silo2",))) < 1e-6
 
 
@@ -75,6 +78,22 @@ def test_the_run_folder_reads_back(tmp_path: Path) -> None:
     assert (saved.predictors[0].theta == finished.outcome.theta).all()  # type: ignore[attr-defined]
     assert "silo0" in (tmp_path / "out" / "model.json").read_text()
     assert (tmp_path / "out" / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_silo_lost_before_the_evaluation(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False, rounds=2)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        return Fault("is gone") if name == "silo0" and exchange == 5 else None
+
+    post = TownPost(town, change)
+    finished, _ = train(town, post, tmp_path / "journal")
+    assert "the evaluation is over the other 3" in finished.notes[0]
+    metrics = build_run(town.charter, finished, post.traffic, False).metrics
+    assert metrics["train"]["dgeo_mean"] is None
+    left = town.table.query("client != 'silo0' and part == 'train'")
+    assert metrics["train"]["rows"] == len(left)
+    save(build_run(town.charter, finished, post.traffic, False), tmp_path / "out")
 
 
 def spoil(vector: bytes, how: str) -> bytes:

@@ -92,8 +92,8 @@ def _metrics(
 ) -> dict[str, Any]:
     outcome, pairs = finished.outcome, charter.pairs
     part = finished.totals.taking_part
-    gaps = [gap / n if n else None for gap, n in zip(finished.gaps, part, strict=True)]
-    mean = largest([None if gap is None else float(gap) for gap in gaps])
+    gaps = zip(finished.gaps, part, strict=True)
+    mean = largest([float(gap / n) if n and np.isfinite(gap) else None for gap, n in gaps])
     return {
         "method": charter.method,
         "solver": charter.solver,

@@ -57,7 +57,8 @@ class Finished:
     train: Tally
     test: Tally
     gaps: Floats
-    """For each pair of groups, the sum over silos of the silo's own gap on its training rows."""
+    """For each pair of groups, the sum over silos of the silo's own gap on its training rows; NaN
+    where silos were lost since their rows were counted."""
     silos: tuple[str, ...]
     rounds: tuple[Entry, ...]
     setup_exchanges: int
@@ -95,12 +96,17 @@ class Session:
         """Fit the encoder, count, train, evaluate."""
         charter = self.charter
         encoder = self._fit_encoder()
+        self._note_absent()
         totals = self._count()
         model = MODELS[charter.model](len(encoder.feature_names), charter.shape[1])
         self.width, self.theta = model.size, model.start(charter.seed)
         outcome, totals = self.solve(encoder, model, totals)
         tallies = self._sum("evaluate", theta=np.asarray(outcome.theta))
         half = (len(tallies) - len(charter.pairs)) // 2
+        gaps = tallies[2 * half :]
+        if self.entries[-1].lost:
+            # How many of those left have both cells is not known, and not worth another count.
+            gaps = np.full_like(gaps, np.nan)
         rounds = tuple(e for e in self.entries if e.kind in ROUNDS and e.vector is not None)
         return Finished(
             encoder=encoder,
@@ -108,7 +114,7 @@ class Session:
             outcome=outcome,
             train=tally_from_vector(tallies[:half], charter),
             test=tally_from_vector(tallies[half : 2 * half], charter),
-            gaps=tallies[2 * half :],
+            gaps=gaps,
             silos=self.silos,
             rounds=rounds,
             setup_exchanges=sum(e.kind in ("encoder", "totals", "columns") for e in self.entries),
@@ -152,6 +158,14 @@ class Session:
         self.scalings = np.array(rows, np.float64).reshape(-1)
         return encoder
 
+    def _note_absent(self) -> None:
+        first = self.entries[0]
+        for name in self.charter.names:
+            if name not in first.silos and name not in first.lost:
+                self.notes.append(
+                    f"silo {name} was not connected when the run began and took no part in it"
+                )
+
     def _count(self) -> Totals:
         charter = self.charter
         self.totals = self._sum("totals")
@@ -184,10 +198,13 @@ class Session:
         self.entries.append(entry)
         self.number, self.silos = entry.number, entry.silos
         for name, why in sorted(entry.lost.items()):
-            self.notes.append(
-                f"silo {name} {why} ({kind} question {entry.number}); training went on with the "
-                f"other {len(entry.silos)}, weights taken anew from their rows"
+            after = (
+                f"the evaluation is over the other {len(entry.silos)}"
+                if kind == "evaluate"
+                else f"training went on with the other {len(entry.silos)}, weights taken anew from "
+                "their rows"
             )
+            self.notes.append(f"silo {name} {why} ({kind} question {entry.number}); {after}")
             self.say({"event": "lost", "silo": name, "why": why})
         if entry.vector is None:
             raise Lost
