@@ -73,6 +73,8 @@ class Processes:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # The SuperLink's database holds what the silos sent.
+                umask=0o077,
             )
 
     def alive(self, name: str) -> bool:

@@ -61,6 +61,8 @@ START_SUPERLINK = """\
 #!/bin/sh
 # Starts Flower's SuperLink, the meeting point of the silos. Control-C ends it.
 set -eu
+# Its database holds what the silos sent.
+umask 077
 cd "$(dirname "$0")"
 @environment@export FLWR_HOME="$PWD/.flwr"
 exec flower-superlink \\
@@ -108,6 +110,7 @@ START_SILO = """\
 #!/bin/sh
 # Starts this silo's Flower node. Control-C ends it. Several nodes on one host need their own PORT.
 set -eu
+umask 077
 cd "$(dirname "$0")"
 fairsilo flower check --settings silo.toml
 @environment@export FLWR_HOME="$PWD/.flwr"
