@@ -21,6 +21,7 @@ LAYERS = [
     {"evaluate"},
     {"report"},
     {"run"},
+    {"estimator"},
     {"flower"},
     {"experiment"},
     {"cli"},

@@ -1,3 +1,18 @@
 """FairSilo: one classifier, several organisations, no rows exchanged, fair between groups."""
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+__all__ = ["FedFairClassifier", "__version__"]
+
+if TYPE_CHECKING:
+    from fairsilo.estimator import FedFairClassifier
+else:
+
+    def __getattr__(name: str) -> object:
+        """Load the estimator when it is asked for: `import fairsilo` alone stays light."""
+        if name == "FedFairClassifier":
+            from fairsilo.estimator import FedFairClassifier
+
+            return FedFairClassifier
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,290 @@
+"""`FedFairClassifier`: the methods of the package behind scikit-learn's fit and predict."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from fairsilo.compute import jnp
+from fairsilo.estimator.errors import as_value_errors
+from fairsilo.estimator.inputs import Ints, classes_of, clients_of, sensitive_of, table_of
+from fairsilo.estimator.kept import Kept
+from fairsilo.estimator.outcome import Fitted, train
+from fairsilo.estimator.problem import Compared, prepare
+from fairsilo.estimator.settings import options_of, seed_of
+from fairsilo.method.base import Floats
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared
+
+BY_GROUP = ("eo", "ceo")
+"""These treat the groups apart, so that predicting needs the group."""
+
+
+def _has_scores(estimator: FedFairClassifier) -> bool:
+    if estimator.method in ("st", *BY_GROUP):
+        raise AttributeError(
+            f"method {estimator.method!r} has no decision_function: use predict_proba"
+        )
+    return True
+
+
+class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A classifier that is fair between groups, trained across several holders of rows.
+
+    It solves
+
+    .. math:: \min_\theta L(\theta) \quad \text{s.t.} \quad
+        |L^{a,c}(\theta) - L^{b,c}(\theta)| \le \epsilon
+
+    with one constraint for every pair of groups (a, b) and every protected class c, where
+    :math:`L` is the mean cross-entropy of all rows and :math:`L^{a,c}` that of the rows of group a
+    in class c (FedFair's DGEO). The rows of a client are used in sums alone; here, in one process,
+    the clients are simulated.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.05
+        The largest difference of mean losses between two groups. For `method="af"` its trade-off
+        tau; `fedavg`, `eo` and `ceo` do not use it.
+    method : str, default="fedfair"
+        - ``fedfair``: the constraints above, estimated over all clients.
+        - ``lco``: every client's own estimate is a constraint. Needs `clients`.
+        - ``fedavg``: no constraint; the gap is only measured.
+        - ``st``: every client trains alone under its own constraint; the class is the clients'
+          vote, the probability their mean. Needs `clients`.
+        - ``eo``, ``ceo``: `fedavg`, then (calibrated) equalised odds fitted at each client. Two
+          classes and two groups; `sensitive_features` also when predicting.
+        - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, a fixed schedule of
+          rounds. Its adversary does not see columns of X that have the name of
+          `sensitive_features`.
+    model : {"lr", "mlp"}, default="lr"
+        Logistic regression without penalty (multinomial for several classes), or a network with
+        hidden layers of 8 and 4 ReLU units.
+    solver : {"newton", "lbfgs", "agp"}, default=None
+        None takes Newton, and L-BFGS for models too large for it. ``agp`` is the paper's.
+    estimator : {"pooled", "mean"}, default="pooled"
+        The gap of the union of all rows, or the paper's average of the clients' gaps.
+    protected_class : class label, list of them or "all", default=None
+        The classes in which the groups are compared; None is ``classes_[1]``, "all" gives
+        equalised odds.
+    groups : list, default=None
+        The groups to compare, pair by pair; None compares all that are found.
+    max_rounds : int, default=None
+        The most rounds; None is 150 for Newton, 300 for L-BFGS, 20,000 for AGP.
+    random_state : int or RandomState, default=None
+        The seed of the network's start, and of what EO and CEO draw. None is 0: a fit is
+        repeatable in any case.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, sorted.
+    groups_ : ndarray of str
+        The groups found; of several sensitive columns the intersections, "Female & Black".
+    clients_ : ndarray of str
+        The names of the clients.
+    n_features_in_, feature_names_in_ : int, ndarray
+        The columns of X; names only if X was a DataFrame with texts as column names.
+    n_iter_, converged_, reason_ : int, bool, str
+        Rounds used, whether they sufficed, and in words why training ended.
+    history_ : DataFrame
+        One row per round: loss, each D and its multiplier, step, residual, violation.
+    constraints_ : DataFrame
+        pair, class, D, epsilon, multiplier (for `lco` also client; for `st` the clients' mean). A
+        method without limit on D has the measured gap, and NaN for the rest.
+    coef_, intercept_, encoded_names_ : ndarray
+        Logistic regression with one model only. The coefficients belong to the encoded columns,
+        named in `encoded_names_`: numbers are standardised, categories one-hot.
+
+    Notes
+    -----
+    X is taken as it is: numbers are standardised, with a missing one set to the mean and marked in
+    a column of its own; every other column is a category, one-hot. The sensitive feature is a
+    feature of the model only if it is a column of X, too. Without `sensitive_features` there is no
+    constraint, and a warning says so.
+
+    Examples
+    --------
+    >>> from fairsilo import FedFairClassifier
+    >>> from fairsilo.data import make_table
+    >>> table = make_table(600, silos=3, bias=1.5, seed=1)
+    >>> X, y = table.drop(columns=["label", "client"]), table["label"]
+    >>> clf = FedFairClassifier(epsilon=0.05)
+    >>> clf = clf.fit(X, y, sensitive_features=table["group"], clients=table["client"])
+    >>> clf.constraints_[["pair", "class", "D"]].round(3)
+          pair class     D
+    0  g0 - g1     1 -0.05
+    >>> bool(clf.score(X, y) > 0.75)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 0.05,
+        *,
+        method: str = "fedfair",
+        model: str = "lr",
+        solver: str | None = None,
+        estimator: str = "pooled",
+        protected_class: Any = None,
+        groups: Any = None,
+        max_rounds: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.method = method
+        self.model = model
+        self.solver = solver
+        self.estimator = estimator
+        self.protected_class = protected_class
+        self.groups = groups
+        self.max_rounds = max_rounds
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, clients: Any = None) -> Self:
+        """Train on the rows of all clients.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features)
+            Columns of any type; missing cells are allowed, infinite ones are not.
+        y : array-like of shape (n_samples,)
+            The classes, at least two.
+        sensitive_features : Series, DataFrame or array, default=None
+            The group of every row; of several columns the intersections count.
+        clients : array-like of shape (n_samples,), default=None
+            Who holds each row; None is one client that holds all.
+
+        Returns
+        -------
+        self : FedFairClassifier
+            The fitted classifier.
+        """
+        options = options_of(self.get_params(deep=False))
+        # y first: scikit-learn forgets the names of X's columns when it is given y alone.
+        self.classes_, codes = classes_of(self, y)
+        frame = table_of(self, X, reset=True)
+        check_consistent_length(frame, codes)
+        with as_value_errors():
+            holders = clients_of(clients, len(frame), options.method)
+            compared = self._compared(sensitive_features, len(frame), options.method)
+            if not compared.constraints and options.method in ("fedfair", "lco"):
+                options = replace(options, method="fedavg")
+            classes = self.classes_.tolist()
+            prepared = prepare(frame, codes, classes, compared, holders, options)
+            self._keep(prepared, train(options, prepared, classes), options)
+        if not self.converged_ and options.method != "af":
+            warnings.warn(
+                f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: Any = None
+    ) -> npt.NDArray[Any]:
+        """Predict the class of every row.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features)
+            The columns that `fit` saw. A category that training never saw is none of the known.
+        sensitive_features : Series, DataFrame or array, default=None
+            The group of every row: needed by `eo` and `ceo`, not used by the others.
+        random_state : int or RandomState, default=None
+            The seed of the draws of `eo` and `ceo`; None is the classifier's own.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Values of `classes_`.
+        """
+        x, s = self._rows(X, sensitive_features)
+        seed = seed_of(random_state, default=self._kept.seed)
+        labels: npt.NDArray[Any] = self.classes_[self._kept.committee().labels(x, s, seed)]
+        return labels
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Class probabilities, (n_samples, n_classes); parameters as for `predict`."""
+        x, s = self._rows(X, sensitive_features)
+        return self._kept.committee().probabilities(x, s)
+
+    @available_if(_has_scores)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """The log-odds of ``classes_[1]``, (n_samples,), or the scores of several classes."""
+        x, _ = self._rows(X, None)
+        only = self._kept.plain()
+        assert only is not None
+        scores = np.asarray(only.model.scores(jnp.asarray(only.theta), jnp.asarray(x)))
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the accuracy on the given rows; parameters as for `predict`."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _compared(self, sensitive_features: Any, rows: int, method: str) -> Compared:
+        """The groups of the rows and their constraints; without groups there are none."""
+        if sensitive_features is not None:
+            return Compared.of(
+                *sensitive_of(sensitive_features, rows),
+                self.classes_.tolist(),
+                groups=self.groups,
+                protected_class=self.protected_class,
+            )
+        if method in (*BY_GROUP, "af"):
+            raise ValueError(
+                f"method {method!r} compares groups but sensitive_features is missing: pass "
+                "sensitive_features=..., one value per row"
+            )
+        if method != "fedavg":
+            warnings.warn(
+                "sensitive_features is missing, so the classifier is trained without a fairness "
+                "constraint: pass sensitive_features=... to fit, or method='fedavg' if you mean it",
+                UserWarning,
+                stacklevel=3,
+            )
+        return Compared.nobody(rows)
+
+    def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:
+        """Set the results; those that an earlier fit had and this one has not are dropped."""
+        self.groups_ = np.array(prepared.schema.groups, dtype=object)
+        self.clients_ = np.array(prepared.client_names, dtype=object)
+        self.n_iter_ = fitted.rounds
+        self.converged_ = fitted.converged
+        self.reason_ = fitted.reason
+        self.history_ = fitted.history
+        self.constraints_ = fitted.constraints
+        self.encoded_names_ = np.array(prepared.encoder.feature_names, dtype=object)
+        self._kept = Kept.of(prepared, fitted.trained, options)
+        for name in ("coef_", "intercept_"):
+            self.__dict__.pop(name, None)
+        only = self._kept.plain()
+        if only and options.model == "lr":
+            layer = only.model.unravel(jnp.asarray(only.theta))
+            self.coef_ = np.asarray(layer["weight"]).T
+            self.intercept_ = np.asarray(layer["bias"])
+
+    def _rows(self, X: Any, sensitive_features: Any) -> tuple[Floats, Ints]:
+        """New rows, encoded, and their groups."""
+        check_is_fitted(self)
+        frame = table_of(self, X, reset=False)
+        groups = self._kept.groups(sensitive_features, len(frame))
+        return self._kept.encode(frame), groups

@@ -1,0 +1,161 @@
+"""What a user passes, as tables: X column by column, groups, clients, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from fairsilo.data.columns import codes_and_texts, positions
+from fairsilo.partition import by_column
+
+Ints = npt.NDArray[np.int64]
+PER_CLIENT = ("lco", "st")
+"""Without clients these methods are nothing but fedfair."""
+
+
+def table_of(estimator: Any, X: Any, *, reset: bool) -> pd.DataFrame:
+    """X as a table whose columns keep their types; sets or checks the feature names.
+
+    Columns without a name of their own, as of an array, are x0, x1, ... A DataFrame does not pass
+    through scikit-learn's `check_array`, which would make one type of all columns.
+    """
+    if isinstance(X, pd.DataFrame):
+        if not X.columns.is_unique:
+            twice = X.columns[X.columns.duplicated()][0]
+            raise ValueError(f"X has two columns named {twice!r}: rename one of them")
+        frame: pd.DataFrame = validate_data(estimator, X, reset=reset, skip_check_array=True)
+        for size, what in ((len(frame), "sample"), (frame.shape[1], "feature")):
+            if size == 0:
+                raise ValueError(
+                    f"Found array with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is "
+                    "required."
+                )
+    else:
+        # An array of objects may hold numbers, texts or both: every column is read for itself.
+        array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        frame = pd.DataFrame(array).infer_objects()
+    names = getattr(estimator, "feature_names_in_", None)
+    frame = frame.set_axis(
+        [f"x{k}" for k in range(frame.shape[1])] if names is None else list(names), axis=1
+    )
+    for name in frame.columns:
+        _check_cells(frame[name], name)
+    return frame
+
+
+def _check_cells(series: pd.Series[Any], name: str) -> None:
+    if pd.api.types.is_complex_dtype(series.dtype):
+        raise ValueError(f"Complex data not supported: make column {name!r} of X real")
+    if series.dtype == object and not all(map(pd.api.types.is_scalar, series)):
+        raise TypeError(
+            f"every argument must be one string or number, but a cell of column {name!r} of X "
+            "holds several: split the column or leave it out"
+        )
+
+
+def classes_of(estimator: Any, y: Any) -> tuple[npt.NDArray[Any], Ints]:
+    """The classes, sorted, and the index of each row's class."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None: pass classes")
+    if pd.isna(np.asarray(y, dtype=object)).any():
+        raise ValueError("Input y contains NaN: fill the empty cells or leave the rows out")
+    y = validate_data(estimator, y=y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        found = f"only one class, {classes[0]!r}" if len(classes) else "no class"
+        raise ValueError(f"y has {found}: pass rows of at least two classes")
+    return classes, codes.astype(np.int64)
+
+
+def same_length(name: str, found: int, rows: int) -> None:
+    """Refuse what has not one entry for each row of X."""
+    if found != rows:
+        raise ValueError(f"{name} has {found} rows but X has {rows}: pass one entry per row of X")
+
+
+def sensitive_of(values: Any, rows: int) -> tuple[pd.Series[Any], tuple[str, ...]]:
+    """The group of every row and the names of the columns it comes from.
+
+    Several columns make intersections, "Female & Black". The index does not count, only the order
+    of the rows.
+    """
+    if isinstance(values, pd.Series | pd.DataFrame):
+        frame = pd.DataFrame(values).reset_index(drop=True)
+    else:
+        array = np.asarray(values)
+        if array.ndim not in (1, 2):
+            raise ValueError(
+                f"sensitive_features has {array.ndim} dimensions: pass one value per row, or a "
+                "table with one column for each feature"
+            )
+        frame = pd.DataFrame(array).infer_objects()
+    same_length("sensitive_features", len(frame), rows)
+    missing = int(frame.isna().any(axis=1).sum())
+    if missing:
+        raise ValueError(
+            f"sensitive_features is empty in {missing} rows: fill these cells, with a group such "
+            "as 'unknown', or leave the rows out"
+        )
+    names = tuple(str(name) for name in frame.columns)
+    if frame.shape[1] == 1:
+        return frame.iloc[:, 0], names
+    columns = [_texts(frame.iloc[:, k]) for k in range(frame.shape[1])]
+    joined = [" & ".join(cells) for cells in zip(*columns, strict=True)]
+    return pd.Series(joined, dtype=object), names
+
+
+def group_indices(groups: pd.Series[Any], known: Sequence[str]) -> Ints:
+    """Where the group of every row stands among those of the training rows."""
+    place = positions(groups, known)
+    if (place < 0).any():
+        unknown = _texts(groups[place < 0])[0]
+        raise ValueError(
+            f"sensitive_features holds the unknown group {unknown!r}: the training rows have "
+            f"{', '.join(known)}; correct it, or fit with rows of that group"
+        )
+    return place
+
+
+def clients_of(values: Any, rows: int, method: str) -> tuple[Ints, tuple[str, ...]]:
+    """The index of the client that holds each row, and the clients' names; None is one client."""
+    if values is None:
+        if method in PER_CLIENT:
+            raise ValueError(
+                f"method {method!r} has a constraint for every client but clients is missing: "
+                "pass clients=..., one name per row, or use method='fedfair'"
+            )
+        return np.zeros(rows, np.int64), ("all",)
+    if np.ndim(values) != 1:
+        raise ValueError("clients must have one dimension: pass the holder's name for each row")
+    same_length("clients", len(values), rows)
+    return by_column(values, column="clients")
+
+
+def chosen(name: str, wanted: Iterable[Any], known: Sequence[Any]) -> list[int]:
+    """The positions of the wanted values among the known ones, in the order asked for."""
+    places = []
+    for value in wanted:
+        if value not in known:
+            raise ValueError(
+                f"{name} {value!r} does not occur in the data: choose from "
+                f"{', '.join(map(str, known))}"
+            )
+        places.append(known.index(value))
+    return list(dict.fromkeys(places))
+
+
+def texts_of(values: Iterable[Any]) -> list[str]:
+    """Values in the one spelling that groups are compared in: 1, 1.0 and "1" are all "1"."""
+    return _texts(pd.Series(list(values), dtype=object))
+
+
+def _texts(series: pd.Series[Any]) -> list[str]:
+    codes, texts = codes_and_texts(series)
+    return [texts[code] for code in codes]

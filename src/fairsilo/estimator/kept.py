@@ -1,0 +1,79 @@
+"""What a fitted estimator keeps in order to predict: models as arrays, the encoder, no row.
+
+Arrays and names can be pickled and copied, which the functions inside a model cannot.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.data import Encoder
+from fairsilo.estimator.committee import Committee
+from fairsilo.estimator.errors import as_value_errors
+from fairsilo.estimator.inputs import Ints, group_indices, sensitive_of
+from fairsilo.method import Plain, Trained
+from fairsilo.method.base import Floats
+from fairsilo.method.saved import Tensors, from_tensors, to_tensors
+from fairsilo.model import MODELS
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Enough to predict; `kind` and `tensors` are what the run folder keeps, too."""
+
+    encoder: Encoder
+    model: str
+    kind: str
+    tensors: Tensors
+    method: str
+    seed: int
+
+    @classmethod
+    def of(cls, prepared: Prepared, trained: Trained, options: Options) -> Kept:
+        """Take the predictors apart."""
+        kind, tensors = to_tensors(trained.predictors)
+        return cls(prepared.encoder, options.model, kind, tensors, options.method, options.seed)
+
+    def committee(self) -> Committee:
+        """The predictors, put together again."""
+        classes = len(self.encoder.schema.classes)
+        model = MODELS[self.model](len(self.encoder.feature_names), classes)
+        return Committee(from_tensors(self.kind, model, self.tensors), classes)
+
+    def plain(self) -> Plain | None:
+        """The one model that decides alone, where there is such a one."""
+        members = self.committee().members
+        only = members[0]
+        return only if len(members) == 1 and isinstance(only, Plain) else None
+
+    def encode(self, frame: pd.DataFrame) -> Floats:
+        """The rows as numbers, with a warning where a category is new."""
+        with as_value_errors():
+            for name, count in self.encoder.unseen(frame).items():
+                warnings.warn(
+                    f"column {name!r} of X has {count} values that training never saw; they count "
+                    "as none of the known ones",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            return self.encoder.transform(frame)
+
+    def groups(self, sensitive_features: Any, rows: int) -> Ints:
+        """The groups of the rows; zeros where the method does not treat groups apart."""
+        if sensitive_features is not None:
+            series, _ = sensitive_of(sensitive_features, rows)
+            if self.kind != "plain":
+                return group_indices(series, self.encoder.schema.groups)
+        elif self.kind != "plain":
+            raise ValueError(
+                f"method {self.method!r} treats groups apart but sensitive_features is missing: "
+                "pass sensitive_features=... to predict, predict_proba and score"
+            )
+        return np.zeros(rows, np.int64)

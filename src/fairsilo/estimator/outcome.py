@@ -1,0 +1,87 @@
+"""What a fit leaves: one table of the rounds, one of the constraints, the reason it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.estimator.committee import Committee
+from fairsilo.evaluate import Tally
+from fairsilo.evaluate.metrics import loss_gap
+from fairsilo.method import METHODS, Task, Trained
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared
+from fairsilo.run.store import history
+from fairsilo.run.train import LIMITS_LOSS, Run, explain, plan, tally_of
+from fairsilo.solver import Status
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A finished training in the terms of the estimator."""
+
+    trained: Trained
+    history: pd.DataFrame
+    constraints: pd.DataFrame
+    rounds: int
+    converged: bool
+    reason: str
+
+
+def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
+    """Train by the method that the options name and sum up how it went."""
+    task = plan(options, prepared)
+    trained = METHODS[options.method](task, None)
+    federation = prepared.federation
+    committee = Committee(trained.predictors, len(classes))
+    tally = tally_of(committee, federation.x, federation.y, federation.s, prepared, options.seed)
+    return Fitted(
+        trained=trained,
+        history=_history(options, prepared, trained),
+        constraints=_constraints(prepared, classes, task, trained, tally, options.method),
+        rounds=trained.outcome.rounds,
+        converged=trained.outcome.status is Status.CONVERGED,
+        reason=explain(task, trained, tally, prepared),
+    )
+
+
+def _history(options: Options, prepared: Prepared, trained: Trained) -> pd.DataFrame:
+    """The run folder's table, less its bytes: within one process nothing is sent."""
+    sent = {"bytes_up": 0, "bytes_down": 0}
+    return history(Run(options, prepared, trained, sent)).drop(columns=list(sent))
+
+
+def _constraints(
+    prepared: Prepared,
+    classes: Sequence[Any],
+    task: Task,
+    trained: Trained,
+    tally: Tally,
+    method: str,
+) -> pd.DataFrame:
+    """One row per pair and class, and under `lco` per client.
+
+    Where the method limits D, it is the solver's; elsewhere the gap of the pooled training rows,
+    without a limit and a multiplier.
+    """
+    names, pairs = prepared.schema.groups, prepared.constraints
+    columns: dict[str, Any] = {
+        "pair": [f"{names[k.a]} - {names[k.b]}" for k in pairs],
+        "class": [classes[k.c] for k in pairs],
+    }
+    if method not in LIMITS_LOSS:
+        columns["D"] = [loss_gap(tally, pair) for pair in pairs]
+        return pd.DataFrame({**columns, "epsilon": np.nan, "multiplier": np.nan})
+    if method == "lco":
+        clients = prepared.client_names
+        columns = {name: values * len(clients) for name, values in columns.items()}
+        columns = {"client": np.repeat(clients, len(pairs)), **columns}
+    last = trained.outcome.last
+    columns["D"] = np.asarray(last.d, np.float64)
+    return pd.DataFrame(
+        {**columns, "epsilon": task.epsilon, "multiplier": np.asarray(last.mu, np.float64)}
+    )
