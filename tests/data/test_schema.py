@@ -115,6 +115,25 @@ def test_an_identifier_is_not_a_category() -> None:
     assert "person" not in str(error.value)
 
 
+def mixed(numbers: int, *texts: str) -> pd.DataFrame:
+    frame = pd.concat([table()] * 300, ignore_index=True)
+    cells = [*map(str, range(numbers)), *texts]
+    return frame.assign(income=(cells * len(frame))[: len(frame)])
+
+
+@pytest.mark.parametrize("frame", [mixed(9, "?"), mixed(300, "?"), mixed(1100, "?")])
+def test_text_among_numbers_makes_no_category(frame: pd.DataFrame) -> None:
+    with pytest.raises(FairSiloError, match=r"column 'income' .* the text '\?'; correct or empty"):
+        infer_schema(frame, label="paid", group="sex")
+
+
+@pytest.mark.parametrize("frame", [mixed(8, "?"), mixed(5, *"abcde"), mixed(12)])
+def test_few_or_half_or_only_numbers_among_texts_stay_a_category(frame: pd.DataFrame) -> None:
+    schema = infer_schema(frame, label="paid", group="sex")
+    assert schema.features[-1].name == "income"
+    assert isinstance(schema.features[-1], Category)
+
+
 def test_no_feature_left() -> None:
     with pytest.raises(FairSiloError, match="no column is left"):
         infer_schema(table()[["paid", "sex"]], label="paid", group="sex", drop_group=True)

@@ -11,6 +11,8 @@ from fairsilo.errors import FairSiloError
 
 MAX_VALUES = 1000
 """More distinct values than this make a column free text or an identifier, not a category."""
+FEWEST = 10
+"""Of so many distinct values, a column that is mostly numbers is taken for a damaged number."""
 
 
 class Number(BaseModel):
@@ -87,7 +89,8 @@ def infer_schema(
     """Read the schema off a table: every column is a feature but the label and those excluded.
 
     Numeric columns are numbers, all others (true/false too) categories. A column without a single
-    value is an error, since leaving it out unsaid would hide that a file was written wrongly.
+    value is an error, since leaving it out unsaid would hide that a file was written wrongly; so
+    is a column of numbers with text among them, which would become a category of numbers.
     """
     if not all(isinstance(name, str) for name in frame.columns) or not frame.columns.is_unique:
         raise FairSiloError("column names must be texts that occur once; rename the columns")
@@ -130,8 +133,23 @@ def _feature(series: "pd.Series[Any]", name: str) -> Number | Category:
     if is_number(series):
         numbers(series, name)
         return Number(name=name)
-    values = _limited(vocabulary(series), name)
+    values = vocabulary(series)
+    _check_mixed(values, name)
+    values = _limited(values, name)
     return Category(name=name, values=values, missing=bool(empty.any()))
+
+
+def _check_mixed(values: tuple[str, ...], name: str) -> None:
+    """Refuse numbers with a few texts among them: more than half of many distinct values."""
+    if len(values) < FEWEST:
+        return
+    distinct = pd.Series(values, dtype=object)
+    texts = distinct[pd.to_numeric(distinct, errors="coerce").isna()]
+    if 0 < 2 * len(texts) < len(values):
+        raise FairSiloError(
+            f"column {name!r} holds numbers but also the text {texts.iloc[0]!r}; correct or empty "
+            "such cells, or, if its numbers are names, put a letter before each"
+        )
 
 
 def _limited(values: tuple[str, ...], name: str) -> tuple[str, ...]:
