@@ -30,6 +30,22 @@ def test_byte_order_mark_and_blank_lines_are_no_data(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(read_table(path), FRAME)
 
 
+def test_words_for_missing_are_names_among_texts_and_missing_among_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("g,x,y,b,e\nNA,1,0.5,TRUE,NA\nNone,NA,nan,NA,NA\nm,3,,FALSE,NA\n,4,1,,NA\n")
+    frame = read_table(path)
+    assert list(frame.columns) == ["g", "x", "y", "b", "e"]
+    assert list(frame["g"][:3]) == ["NA", "None", "m"]
+    missing = {name: list(frame[name].isna()) for name in frame}
+    assert missing["g"] == [False, False, False, True]
+    assert missing["x"] == [False, True, False, False]
+    assert missing["y"] == [False, True, True, False]
+    assert missing["b"] == [False, True, False, True]
+    assert all(missing["e"])
+    assert frame["x"].dtype == frame["y"].dtype == float
+    assert frame["b"][0] is True
+
+
 def test_parquet_index_and_decimals(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     frame = pd.DataFrame({"sum": [Decimal("1.5"), None]}, index=pd.Index(["x", "y"], name="bank"))
@@ -54,6 +70,7 @@ def test_parquet_index_and_decimals(tmp_path: Path) -> None:
         ("t.csv", b"a,b\n1,2\n1,2,3\n", "is not a table"),
         ("t.csv", b"a,b\n1,2,3\n1,2,3\n", "is not a table"),
         ("t.csv", b'a,b\n1,"2\n', "is not a table"),
+        ("t.csv", b'a,b,c\n1,2,3\n\n \n1,"2\n"\n', "line 6 has 2 of 3 fields"),
         ("t.csv", b"a,b,a\n1,2,3\n", "two columns named 'a'"),
         ("t.csv", b",b\n0,2\n", "column 1 of .* has no name"),
         ("t.csv", b"a;b\n1;2\n", "not separated by commas"),

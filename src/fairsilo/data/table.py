@@ -6,6 +6,7 @@ import io
 import warnings
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -24,6 +25,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """Read a .csv, .csv.gz or .parquet file, or all such files of a folder, one per client.
 
     From a folder the table has the column `client` with the file names less their suffix.
+
+    In CSV an empty cell is missing. The words by which programs write a missing value (NA, NaN,
+    None, null and the like) are missing too in a column that otherwise holds numbers or
+    true/false, or nothing; in a column of text they are texts, since a group may have that name.
     """
     path = Path(path)
     if path.is_dir():
@@ -105,14 +110,14 @@ def _csv(path: Path, content: bytes) -> pd.DataFrame:
     if b"\0" in content:
         raise FairSiloError(f"{path} is binary and not a table; give a CSV file in UTF-8")
     try:
-        stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
-        _check_names(path, next(row for row in csv.reader(stream) if row))
-        with warnings.catch_warnings():
-            # pandas only warns when it cuts off the surplus fields of a row.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                io.BytesIO(content), encoding="utf-8-sig", index_col=False, low_memory=False
-            )
+        _check_rows(path, content)
+        frame = _read_csv(content)
+        texts = [name for name in frame.columns if not _knows_missing(frame[name])]
+        if texts:
+            literal = _read_csv(content, usecols=texts, keep_default_na=False, na_values=[""])
+            for name in texts:
+                frame[name] = literal[name]
+        return frame
     except UnicodeDecodeError:
         raise FairSiloError(f"{path} is not text in UTF-8; save it as CSV in UTF-8") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error, StopIteration):
@@ -120,6 +125,43 @@ def _csv(path: Path, content: bytes) -> pd.DataFrame:
             f"{path} is not a table: a row has more fields than the header, or a quote is not "
             "closed; correct that row"
         ) from None
+
+
+def _check_rows(path: Path, content: bytes) -> None:
+    """Refuse bad column names, and a row with too few fields, which pandas would fill up."""
+    stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+    reader = csv.reader(stream)
+    names = next(row for row in reader if row)
+    _check_names(path, names)
+    for row in reader:
+        # pandas skips blank lines, so they are no rows here either.
+        if len(row) < len(names) and any(field.strip() for field in row):
+            raise FairSiloError(
+                f"{path} is not a table: line {reader.line_num} has {len(row)} of "
+                f"{len(names)} fields; correct that row"
+            )
+
+
+def _read_csv(content: bytes, **options: Any) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        # pandas only warns when it cuts off the surplus fields of a row.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame: pd.DataFrame = pd.read_csv(
+            io.BytesIO(content),
+            encoding="utf-8-sig",
+            index_col=False,
+            low_memory=False,
+            **options,
+        )
+    return frame
+
+
+def _knows_missing(series: "pd.Series[Any]") -> bool:
+    """Say whether NA means missing in the column: it holds numbers or true/false, or nothing."""
+    return is_number(series) or pd.api.types.infer_dtype(series, skipna=True) in (
+        "boolean",
+        "empty",
+    )
 
 
 def _parquet(path: Path, content: bytes) -> pd.DataFrame:
