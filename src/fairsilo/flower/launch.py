@@ -18,6 +18,8 @@ from fairsilo.flower.workspace import Workspace
 CONNECTION = "federation"
 PROGRESS = "progress.jsonl"
 Event = dict[str, Any]
+PATIENCE = 120.0
+"""Seconds that the SuperLink or a ServerApp has to come up, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def start_node(space: Workspace, name: str, port: int, processes: Processes) -> 
     processes.start(name, arguments, environment(own / ".flwr"), own)
 
 
-def register(space: Workspace, patience: float = 60.0) -> None:
+def register(space: Workspace, patience: float = PATIENCE) -> None:
     """Tell the SuperLink the silos' public keys; waits for the SuperLink to come up."""
     deadline = time.monotonic() + patience
     for name in space.charter.names:
@@ -133,7 +135,7 @@ def follow(
             raise FairSiloError(
                 "the server's process ended before the run did: use --resume to go on"
             )
-        if not alive() or (not pid and time.monotonic() - quiet_since > 60):
+        if not alive() or (not pid and time.monotonic() - quiet_since > PATIENCE):
             raise FairSiloError(
                 f"run {run} did not come up: look at the SuperLink's output, then use --resume"
             )
