@@ -122,8 +122,9 @@ def check_defined(
                     "give more rows"
                 )
         if estimator != "pooled" and totals.taking_part[k] == 0:
+            remedy = "--method fedfair with " if estimator == "local" else ""
             raise FairSiloError(
                 f"no client has rows of both {groups[constraint.a]!r} and "
                 f"{groups[constraint.b]!r} in class {name!r}, which the estimator "
-                f"{estimator!r} needs: use --estimator pooled"
+                f"{estimator!r} needs: use {remedy}--estimator pooled"
             )
