@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save
 
+from fairsilo.errors import FairSiloError
+from fairsilo.run.store import load
 from tests.cli.conftest import Program
 
 GOOD = {
@@ -41,6 +47,21 @@ def train(fairsilo: Program, change: dict[str, str | None]) -> str:
         ({"--protected-class": "7"}, "choose one of 0, 1"),
         ({"--groups": "g0,g9"}, "g9"),
         ({"--groups": "g0"}, "at least two"),
+        ({"--groups": "g0,g1,g0"}, "names 'g0' twice"),
+        ({"--groups": ""}, "--groups '' is not a value"),
+        ({"--groups": 'g0,"g1'}, "close the double quotes"),
+        ({"--data": "stray.csv"}, "column 'x0' holds numbers but also the text '?'"),
+        ({"--data": "apart.csv", "--method": "lco"},
+         "use --method fedfair with --estimator pooled"),
+        ({"--seed": "99999999999999999999"}, "--seed"),
+        ({"--seed": "-1"}, "--seed"),
+        ({"--variant": "onehot"}, "--variant"),
+        ({"--partition": "skewed"}, "--partition"),
+        ({"--client": None, "--clients": "3", "--alpha": "0.1"}, "--alpha"),
+        ({"--data": "folder", "--client": None, "--partition": "skewed"}, "--partition"),
+        ({"--out": "loans.csv"}, "loans.csv is a file"),
+        ({"--out": "loans.csv/deep/run"}, "loans.csv is a file"),
+        ({"--out": "x" * 300}, "--out"),
         ({"--data": "oneclass.csv"}, "label"),
         ({"--data": "onegroup.csv"}, "group"),
         ({"--data": "notrain.csv"}, "no train rows"),
@@ -80,6 +101,11 @@ def test_one_sentence_and_nothing_written(
     loans.assign(client=loans["client"].where(loans.index > 0)).to_csv(
         tmp_path / "noclient.csv", index=False
     )
+    stray = [*loans["x0"].astype(str)[1:], "?"]
+    loans.assign(x0=stray).to_csv(tmp_path / "stray.csv", index=False)
+    loans.assign(client=loans["group"]).to_csv(tmp_path / "apart.csv", index=False)
+    (tmp_path / "folder").mkdir()
+    loans.drop(columns="client").to_csv(tmp_path / "folder" / "one.csv", index=False)
     hidden = (loans["group"] == "g0") & (loans["label"].astype(str) == "1")
     loans.assign(part=loans["part"].where(~hidden, "test")).to_csv(
         tmp_path / "emptycell.csv", index=False
@@ -113,6 +139,57 @@ def test_predict_mistakes(fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
         assert hint in done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("s.*"))
+
+
+def test_predict_from_a_damaged_run(fairsilo: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+    good = [word for pair in GOOD.items() for word in pair]
+    assert fairsilo("train", *good, "--no-baseline").returncode == 0
+    run, scores = tmp_path / "run", tmp_path / "s.csv"
+    assert "--seed" in predict(fairsilo, "--seed", "-1")
+    tensors = (run / "model.safetensors").read_bytes()
+    for theta in (np.zeros((1, 3)), np.zeros(3), np.zeros((0, 3))):
+        (run / "model.safetensors").write_bytes(save({"theta": theta}))
+        with pytest.raises(FairSiloError, match="does not hold the model"):
+            load(run)
+    (run / "model.safetensors").write_bytes(tensors)
+    load(run)
+    described = json.loads((run / "model.json").read_text())
+    for key in ("model", "encoder", "schema"):
+        broken = {name: value for name, value in described.items() if name != key}
+        (run / "model.json").write_text(json.dumps(broken))
+        with pytest.raises(FairSiloError, match=r"model\.json is damaged"):
+            load(run)
+    assert "model.json is damaged" in predict(fairsilo)
+    assert not scores.exists()
+
+
+def predict(fairsilo: Program, *more: str) -> str:
+    """Score with the run, which must fail, and return the one sentence."""
+    done = fairsilo("predict", "--model", "run", "--data", "loans.csv", "--out", "s.csv", *more)
+    assert done.returncode == 2
+    [sentence] = done.stderr.strip().splitlines()
+    return sentence
+
+
+def test_a_group_with_a_comma_or_the_name_na(
+    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    names = loans["group"].map({"g0": "NA", "g1": "low, high"})
+    loans.assign(group=names).to_csv(tmp_path / "loans.csv", index=False)
+    good = [word for pair in GOOD.items() for word in pair]
+    done = fairsilo("train", *good, "--no-baseline", "--groups", 'NA, "low, high"')
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert metrics["groups"] == ["NA", "low, high"]
+    assert "double quotes" in train(fairsilo, {"--groups": "NA,low, high"})
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_out_that_may_not_be_written(
+    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert "you may not write in" in train(fairsilo, {"--out": "locked/deep/run"})
 
 
 def test_data_commands(fairsilo: Program) -> None:

@@ -1,5 +1,7 @@
 """`fairsilo train`."""
 
+import csv
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +34,7 @@ def train(
         str | None,
         typer.Option(
             help="Groups to compare, such as Female,Male; of three or more, every pair. "
-            "Default: all that occur.",
+            "Default: all that occur. A name with a comma goes in double quotes.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -141,7 +143,7 @@ def train(
         label=label,
         protected_class=protected_class,
         group=group,
-        groups=None if groups is None else tuple(name.strip() for name in groups.split(",")),
+        groups=None if groups is None else _names(groups),
         drop_group=drop_group,
         client=client,
         clients=clients,
@@ -161,9 +163,33 @@ def train(
         data_dir=data_dir,
     )
     folder = out or Path("runs") / f"{Path(data).stem}-{method}"
-    if folder.exists() and not folder.is_dir():
-        raise FairSiloError(f"--out {folder} is a file: give a folder")
+    _check_out(folder)
     with Rounds(f"training {method} on {Path(data).name}") as progress:
         run = execute(options, progress.watch, baseline)
     save(run, folder)
     show_run(run, folder)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names of a list with commas, where a name in double quotes may have a comma."""
+    try:
+        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        raise FairSiloError(
+            f"--groups {text!r} cannot be read: close the double quotes, and separate by commas"
+        ) from None
+    return tuple(name.strip() for name in names) or ("",)
+
+
+def _check_out(folder: Path) -> None:
+    """Refuse, before training, a folder that cannot be made or written; nothing is made yet."""
+    try:
+        there = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+    except OSError as error:
+        raise FairSiloError(
+            f"--out {folder} cannot be used ({error.strerror}): give another folder"
+        ) from None
+    if not there.is_dir():
+        raise FairSiloError(f"--out {folder}: {there} is a file, so give another folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FairSiloError(f"--out {folder}: you may not write in {there}, so give another folder")

@@ -16,6 +16,8 @@ from fairsilo.solver import SOLVERS
 
 ESTIMATORS = ("mean", "pooled")
 ENGINES = ("pooled", "clientwise")
+ALPHA = 0.5
+LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Options:
     client: str | None = None
     clients: int | None = None
     partition: str = "iid"
-    alpha: float = 0.5
+    alpha: float = ALPHA
     split: str | None = None
     test_fraction: float | None = None
     seed: int = 0
@@ -61,12 +63,26 @@ class Options:
             raise FairSiloError(f"--alpha is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
             raise FairSiloError(f"--rounds is {self.rounds}: give at least 1")
-        if self.seed < 0:
-            raise FairSiloError(f"--seed is {self.seed}: give a whole number of at least 0")
+        check_seed(self.seed)
         if self.client is not None and self.clients is not None:
             raise FairSiloError("give --client or --clients, not both")
+        if self.client is not None and self.partition != "iid":
+            raise FairSiloError(
+                f"--partition {self.partition} deals rows out and --client {self.client} says who "
+                "holds them: give one of the two"
+            )
+        if self.alpha != ALPHA and self.partition != "dirichlet":
+            raise FairSiloError(
+                f"--alpha is for --partition dirichlet and not {self.partition}: leave it out"
+            )
         if self.split is not None and self.test_fraction is not None:
             raise FairSiloError("give --split or --test-fraction, not both")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that some generator of random numbers does not take."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise FairSiloError(f"--seed is {seed}: give a whole number from 0 to {LARGEST_SEED}")
 
 
 def choose(option: str, value: str, known: Iterable[str]) -> None:

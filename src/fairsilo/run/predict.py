@@ -10,11 +10,13 @@ import pandas as pd
 
 from fairsilo.data import build_labels, read_table, write_atomic
 from fairsilo.data.columns import column
+from fairsilo.run.options import check_seed
 from fairsilo.run.store import Saved, load
 
 
 def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, list[str]]:
     """Predicted class and class probabilities of every row, and what to warn of."""
+    check_seed(seed)
     saved = load(folder)
     frame = read_table(data)
     x = saved.encoder.transform(frame)
@@ -38,8 +40,8 @@ def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, 
     ]
     if len(members) > 1:
         warnings.append(
-            f"the method {saved.description['method']!r} has one model per client: the class is "
-            f"the vote of {len(members)} models, the probability their mean"
+            f"the method {saved.description.get('method')!r} has one model per client: the class "
+            f"is the vote of {len(members)} models, the probability their mean"
         )
     return scores, warnings
 

@@ -146,12 +146,17 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
                 f"--{name.replace('_', '-')} is missing: own data need --label, --group and "
                 f"--protected-class (the named data sets are {', '.join(DATASETS)})"
             )
+    if options.variant != "default":
+        raise FairSiloError(
+            f"--variant {options.variant} is for the data sets {', '.join(DATASETS)}: leave it out"
+        )
     frame = read_table(options.data)
     if Path(options.data).is_dir():
-        if options.clients is not None or options.client is not None:
+        dealt = options.clients is not None or options.partition != "iid"
+        if dealt or options.client is not None:
             raise FairSiloError(
-                f"{options.data} is a folder with one file per client: leave out --client and "
-                "--clients"
+                f"{options.data} is a folder with one file per client: leave out --client, "
+                "--clients and --partition"
             )
         options = replace(options, client=CLIENT_COLUMN)
     exclude = [name for name in (options.client, options.split) if name is not None]
@@ -178,12 +183,17 @@ def _constraints(schema: Schema, options: Options) -> tuple[str, tuple[str, ...]
     groups = options.groups or schema.groups
     for group in groups:
         if group not in schema.groups:
+            comma = any("," in name for name in schema.groups)
+            quote = " (in double quotes where a name has a comma)" if comma else ""
             raise FairSiloError(
                 f"--groups {group!r} is not a value of column {schema.group!r}: choose from "
-                f"{', '.join(schema.groups)}"
+                f"{', '.join(schema.groups)}{quote}"
             )
     if len(set(groups)) < 2:
         raise FairSiloError("--groups needs at least two different groups, such as Female,Male")
+    if len(set(groups)) < len(groups):
+        twice = next(group for group in groups if groups.count(group) > 1)
+        raise FairSiloError(f"--groups names {twice!r} twice: name each group once")
     c = schema.classes.index(protected)
     pairs = itertools.combinations([schema.groups.index(group) for group in groups], 2)
     return protected, tuple(groups), tuple(Dgeo(a, b, c) for a, b in pairs)

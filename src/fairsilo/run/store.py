@@ -59,15 +59,26 @@ def load(folder: Path) -> Saved:
             f"{folder} was written by another version of fairsilo (format "
             f"{description.get('format')!r}): use that version, or train again"
         )
-    schema = Schema.model_validate(description["schema"])
-    encoder = Encoder.from_json(description["encoder"])
+    try:
+        schema = Schema.model_validate(description["schema"])
+        encoder = Encoder.from_json(description["encoder"])
+        make, kind = MODELS[description["model"]], str(description.get("kind", "plain"))
+    except (KeyError, TypeError, ValueError):
+        raise FairSiloError(
+            f"{folder / 'model.json'} is damaged or incomplete: train again"
+        ) from None
     path = folder / "model.safetensors"
     try:
         tensors = load_tensors(path.read_bytes())
     except Exception as error:
         raise FairSiloError(f"{path} cannot be read as safetensors: train again") from error
-    model = MODELS[description["model"]](len(encoder.feature_names), len(schema.classes))
-    predictors = from_tensors(description.get("kind", "plain"), model, tensors)
+    model = make(len(encoder.feature_names), len(schema.classes))
+    shape = tensors["theta"].shape if "theta" in tensors else ()
+    if len(shape) != 2 or not shape[0] or shape[1] != model.size:
+        raise FairSiloError(
+            f"{path} does not hold the model that model.json describes: train again"
+        )
+    predictors = from_tensors(kind, model, tensors)
     return Saved(predictors, encoder, schema, description, _read_json(folder / "metrics.json"))
 
 
