@@ -15,7 +15,7 @@ EXPECTED_FAILURES: dict[str, str] = {}
 
 @pytest.mark.filterwarnings("ignore:sensitive_features is missing:UserWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [FedFairClassifier()], expected_failed_checks=lambda _: EXPECTED_FAILURES, xfail_strict=True
+    [FedFairClassifier()], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
 def test_scikit_learn_check(
     estimator: FedFairClassifier, check: Callable[[FedFairClassifier], None]

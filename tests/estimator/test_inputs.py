@@ -40,6 +40,9 @@ T = table(120)
         ({"groups": ["g0"]}, ValueError, "at least two"),
         ({"groups": []}, ValueError, "at least two"),
         ({"groups": "g0"}, TypeError, "give a list"),
+        ({"groups": 2}, TypeError, "give a list"),
+        ({"groups": ["g0", "g1", None]}, ValueError, "empty value"),
+        ({"method": "eo", "protected_class": "all"}, ValueError, "name one, or use method"),
     ],
 )
 def test_wrong_parameters(parameters: dict[str, Any], error: type[Exception], text: str) -> None:
@@ -104,6 +107,12 @@ def test_missing_groups_train_without_constraint_and_say_so(method: str) -> None
     if method != "st":
         free = FedFairClassifier(method="fedavg").fit(T.X, T.y, clients=T.client)
         np.testing.assert_array_equal(clf.predict_proba(T.X), free.predict_proba(T.X))
+
+
+def test_a_gap_that_no_row_measures_is_not_a_number() -> None:
+    groups = T.group.where(T.y == "1", "g2")
+    clf = FedFairClassifier(method="fedavg").fit(T.X, T.y, sensitive_features=groups)
+    assert list(clf.constraints_["D"].isna()) == [False, True, True]
 
 
 def test_no_client_has_both_groups() -> None:

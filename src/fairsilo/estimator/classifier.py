@@ -243,12 +243,18 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _compared(self, sensitive_features: Any, rows: int, method: str) -> Compared:
         """The groups of the rows and their constraints; without groups there are none."""
         if sensitive_features is not None:
-            return Compared.of(
+            compared = Compared.of(
                 *sensitive_of(sensitive_features, rows),
                 self.classes_.tolist(),
                 groups=self.groups,
                 protected_class=self.protected_class,
             )
+            if method in (*BY_GROUP, "af") and len({pair.c for pair in compared.constraints}) > 1:
+                raise ValueError(
+                    f"method {method!r} has one protected_class but {self.protected_class!r} are "
+                    "several: name one, or use method='fedfair'"
+                )
+            return compared
         if method in (*BY_GROUP, "af"):
             raise ValueError(
                 f"method {method!r} compares groups but sensitive_features is missing: pass "

@@ -153,7 +153,10 @@ def chosen(name: str, wanted: Iterable[Any], known: Sequence[Any]) -> list[int]:
 
 def texts_of(values: Iterable[Any]) -> list[str]:
     """Values in the one spelling that groups are compared in: 1, 1.0 and "1" are all "1"."""
-    return _texts(pd.Series(list(values), dtype=object))
+    series = pd.Series(list(values), dtype=object)
+    if series.isna().any():
+        raise ValueError("groups holds an empty value: leave it out")
+    return _texts(series)
 
 
 def _texts(series: pd.Series[Any]) -> list[str]:

@@ -74,7 +74,8 @@ def _constraints(
         "class": [classes[k.c] for k in pairs],
     }
     if method not in LIMITS_LOSS:
-        columns["D"] = [loss_gap(tally, pair) for pair in pairs]
+        # None, where a group has no row of the class, becomes NaN.
+        columns["D"] = np.array([loss_gap(tally, pair) for pair in pairs], np.float64)
         return pd.DataFrame({**columns, "epsilon": np.nan, "multiplier": np.nan})
     if method == "lco":
         clients = prepared.client_names

@@ -52,7 +52,7 @@ class Compared:
     ) -> Compared:
         """Every pair of the groups, in every protected class."""
         found = vocabulary(sensitive)
-        if isinstance(groups, str):
+        if isinstance(groups, str) or not (groups is None or np.iterable(groups)):
             raise TypeError(f"groups is {groups!r}: give a list of at least two groups")
         wanted = found if groups is None else texts_of(groups)
         places = chosen("groups:", wanted, found)
