@@ -117,11 +117,57 @@ def test_not_converged_and_notes_are_said() -> None:
 
 
 def test_averages_over_several_models_are_said() -> None:
-    run = sample()
-    assert facts(run).one_model
-    run.metrics["test"]["deo"] = 0.07
-    assert not facts(run).one_model
-    assert "one model per client" in page(run)
+    for method in ("st", "eo", "ceo"):
+        text = text_of(page(sample(method=method)))
+        assert "one model per client" in text
+        assert "on average over the clients\u2019 models" in text
+        assert "first client" not in text
+    for one in (sample(), sample(method="af"), sample(method="st", clients=1)):
+        one.metrics["test"]["deo"] = 0.07
+        assert "one model per client" not in text_of(page(one))
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("fedfair", "all of them together, not for each"),
+        ("lco", "every client has a limit of its own"),
+        ("st", "every client\u2019s own model has a limit of its own"),
+        ("fedavg", None),
+        ("af", None),
+        ("eo", None),
+        ("ceo", None),
+    ],
+)
+def test_whose_limit_it_is(method: str, words: str | None) -> None:
+    text = text_of(page(sample(method=method)))
+    assert ("all of them together" in text) == (method == "fedfair")
+    if words:
+        assert words in text
+    else:
+        assert "its gap swings by chance." in text
+
+
+def test_agnostic_fair_has_a_covariance_and_no_multiplier() -> None:
+    run = sample(method="af", epsilon=None)
+    run.metrics |= {"tau": 0.05, "solver": "own", "estimator": None}
+    run.description["trained"] |= {"solver": "own", "estimator": None}
+    run.description["options"]["estimator"] = "pooled"
+    text = text_of(page(run))
+    assert "Covariance of group and score" in text
+    assert "Gap in loss between the groups (D)" not in text
+    assert "ultiplier" not in text
+    assert "measured over the union of all rows" in text
+    assert "the method's own steps" in text
+    assert "not used by this method" in text
+    assert "None" not in text
+
+
+def test_the_loss_of_a_guess_depends_on_the_classes() -> None:
+    assert "0.69 is a coin toss" in text_of(page(sample()))
+    text = text_of(page(sample(classes=("low", "middle", "high"))))
+    assert "1.10 is a blind guess among 3 classes" in text
+    assert "coin toss" not in text
 
 
 def test_separate_training_has_no_common_gap() -> None:

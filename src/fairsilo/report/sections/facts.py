@@ -25,6 +25,8 @@ from fairsilo.evaluate.intervals import (
 from fairsilo.report.text import shorten
 
 Floats = npt.NDArray[np.float64]
+ONE_PER_CLIENT = ("st", "eo", "ceo")
+"""The methods that leave one model per client."""
 
 
 @dataclass(frozen=True)
@@ -141,26 +143,30 @@ class Facts:
         compared = [within.get(group, empty[group]) for group in self.groups]
         return [Pair(a, b) for a, b in itertools.combinations(compared, 2)]
 
-    @cached_property
-    def one_model(self) -> bool:
-        """Whether the cells are those of the model that the test metrics describe.
+    @property
+    def method(self) -> str:
+        """How it was trained, by its short name."""
+        return str(self.metrics.get("method"))
 
-        Methods with one model per client average their metrics; the cells are of the first.
-        """
-        deo, ours = self.test("deo"), [pair.rate_gap for pair in self.pairs]
-        if deo is None or not ours or any(gap is None for gap in ours):
-            return True
-        return math.isclose(deo, max(abs(gap) for gap in ours if gap is not None), abs_tol=1e-9)
+    @property
+    def one_model(self) -> bool:
+        """Whether there is one model; of one per client, metrics and cells are averages."""
+        return self.method not in ONE_PER_CLIENT or self.clients == 1
 
     @property
     def alone(self) -> bool:
         """Whether every client trained by itself."""
-        return self.metrics.get("method") == "st"
+        return self.method == "st"
 
     @property
     def test_rows(self) -> int:
         """How many rows the model was tested on."""
         return int(self.metrics["test"].get("rows") or 0)
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.description.get("schema", {}).get("classes", ())) or 2
 
     def test(self, key: str) -> float | None:
         """A test metric of this model."""

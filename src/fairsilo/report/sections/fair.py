@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from fairsilo.report.blocks import Column, details, grid, note, paragraph, section, table
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html
 from fairsilo.report.sections.facts import Cell, Facts, Pair
-from fairsilo.report.text import interval, plain, plural
+from fairsilo.report.text import interval, number, plain, plural
 
 MOST_ROWS = 15
 """More groups or pairs than these are cut in a chart to the most telling; tables have all."""
@@ -22,9 +24,10 @@ def fair(facts: Facts) -> Html:
         _group_table(facts),
         paragraph(
             "The training limits losses, not rates. The loss of a row says how surprised the "
-            "model was by the truth: 0 is certain and right, 0.69 is a coin toss, above that is "
-            "confidently wrong. Equal average losses mean that nobody\u2019s group is served "
-            "worse on the whole; rates usually follow, but need not be equal."
+            "model was by the truth: 0 is certain and right, "
+            f"{_guess(facts.classes)}, above that is confidently wrong. Equal average losses mean "
+            "that nobody\u2019s group is served worse on the whole; rates usually follow, but need "
+            "not be equal."
         ),
         _loss_gaps(facts),
         _pair_table(facts),
@@ -34,6 +37,13 @@ def fair(facts: Facts) -> Html:
         ),
         name="fair",
     )
+
+
+def _guess(classes: int) -> str:
+    """The loss of holding all classes for equally likely."""
+    if classes == 2:
+        return "0.69 is a coin toss"
+    return f"{number(math.log(classes), 2)} is a blind guess among {classes} classes"
 
 
 def _rates(facts: Facts) -> Html:

@@ -17,6 +17,12 @@ NAMED, COLUMNS, LISTED = 10, 60, 1000
 """Up to so many clients get a row with their name, a column, a line in the table."""
 MOST_CLASSES = 6
 _NO_ROW = "no test row of this group and class"
+_LIMITS = {
+    "fedfair": "; the limit holds for all of them together, not for each",
+    "lco": "; every client has a limit of its own",
+    "st": "; every client\u2019s own model has a limit of its own",
+}
+"""What the limit says of a single client, by method; the other methods limit no loss."""
 _NO_GAP = "this client has no row of one of the groups in the protected class"
 
 
@@ -101,9 +107,7 @@ def _clients(facts: Facts) -> list[Child]:
             f"{'it is' if undefined == 1 else 'they are'} not in the chart of gaps. "
         )
     words += (
-        "A single client has few rows, so its gap swings by chance; "
-        "the limit holds for all of them together"
-        + (", not for each." if facts.metrics.get("estimator") != "local" else ", and for each.")
+        f"A single client has few rows, so its gap swings by chance{_LIMITS.get(facts.method, '')}."
     )
     epsilon = facts.epsilon
     limit = None if epsilon is None else (epsilon, f"limit {plain(epsilon)}")

@@ -16,7 +16,7 @@ def settings(facts: Facts) -> Html:
     description, metrics = facts.description, facts.metrics
     options = description.get("options", {})
     rows: list[list[Child]] = [
-        [el("code", str(key)), _value(facts, str(key), value), OPTIONS.get(str(key), "")]
+        [el("code", str(key)), _used(facts, str(key), value), OPTIONS.get(str(key), "")]
         for key, value in options.items()
     ]
     schema = description.get("schema", {})
@@ -58,10 +58,25 @@ def limits(facts: Facts) -> Html:
         + " Read it beside balanced accuracy.",
         "The label is taken as the truth. Where past decisions were unfair, a model that "
         "reproduces them equally well for all groups is still unfair.",
-        "Figures by client are on training rows, and a gap within the limit over all clients "
-        "says little about any one of them.",
+        "Figures by client are on training rows"
+        + (
+            ", and a gap within the limit over all clients says little about any one of them."
+            if facts.method == "fedfair"
+            else "."
+        ),
     ]
     return section("What this does not say", bullets(items), name="limits")
+
+
+def _used(facts: Facts, key: str, value: object) -> Child:
+    """What an option came to: some methods have their own way, whatever it says."""
+    if key == "solver" and facts.metrics.get("solver") == "own":
+        return SOLVERS["own"]
+    if key == "estimator" and "estimator" in facts.metrics:
+        value = facts.metrics["estimator"]
+        if value is None:
+            return "not used by this method"
+    return _value(facts, key, value)
 
 
 def _value(facts: Facts, key: str, value: object) -> Child:

@@ -16,6 +16,7 @@ APART = 6
 LARGEST = 3
 LISTED = 200
 _ROUND = "round"
+_RESIDUAL = {"af": "The largest entry of the gradient (logarithmic)."}
 
 
 def training(facts: Facts) -> Html:
@@ -28,8 +29,11 @@ def training(facts: Facts) -> Html:
             facts,
             "Distance from the optimum",
             "residual",
-            "How far the round is from satisfying the conditions of an optimum (KKT residual, "
-            "logarithmic).",
+            _RESIDUAL.get(
+                facts.method,
+                "How far the round is from satisfying the conditions of an optimum (KKT residual, "
+                "logarithmic).",
+            ),
             log=True,
         ),
         _bytes(facts, rounds),
@@ -83,6 +87,8 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
     gaps, forces = facts.columns("d"), facts.columns("mu")
     if not gaps:
         return []
+    if facts.method == "af":
+        return [_covariance(facts, rounds, gaps)]
     names, epsilon = facts.constraint_names(len(gaps)), facts.epsilon
     many = ""
     if len(gaps) > APART:
@@ -110,6 +116,19 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
             )
         )
     return charts
+
+
+def _covariance(facts: Facts, rounds: Floats, values: list[Floats]) -> Html:
+    """AgnosticFair bounds a covariance instead of a gap, and has no multipliers."""
+    tau = facts.metrics.get("tau")
+    limit = "" if tau is None else " The shaded range is what tau allows."
+    return lines(
+        "Covariance of group and score",
+        _select(rounds, values, facts.constraint_names(len(values))),
+        x_title=_ROUND,
+        band=None if tau is None else (-tau, tau),
+        caption=f"On the training rows, under the weights of the round.{limit}",
+    )
 
 
 def _select(rounds: Floats, columns: list[Floats], names: list[str]) -> list[Line]:
@@ -149,7 +168,7 @@ def _bytes(facts: Facts, rounds: Floats) -> Html | None:
 def _final(facts: Facts) -> Html | None:
     """Where each constraint ended, largest first."""
     gaps, forces = facts.columns("d"), facts.columns("mu")
-    if not gaps or not len(gaps[0]) or len(forces) != len(gaps):
+    if facts.method == "af" or not gaps or not len(gaps[0]) or len(forces) != len(gaps):
         return None
     names, epsilon = facts.constraint_names(len(gaps)), facts.epsilon
     ends = sorted(

@@ -151,7 +151,9 @@ def _training_badge(facts: Facts) -> str:
 
 
 def _training_words(facts: Facts) -> Html:
-    gap, how = facts.training_gap, name_of(ESTIMATORS, facts.metrics.get("estimator"))
+    # Methods without a limit have no estimator; their gap is the one over all rows.
+    how = name_of(ESTIMATORS, facts.metrics.get("estimator") or "pooled")
+    gap = facts.training_gap
     if facts.alone:
         return join(
             "Every client kept to the limit on its own rows, or tried to; no gap over all training "
@@ -213,8 +215,9 @@ def _people(facts: Facts) -> Html | None:
     span = worst.rate_interval
     sure = f" (95% confidence: {points(span.low)} to {points(span.high)})" if span else ""
     rates = [f"{percent(c.rate)} of \u201c{c.group}\u201d" for c in (worst.a, worst.b)]
+    who = "the model recognises" if facts.one_model else "the models recognise on average"
     words = (
-        f"Among those who truly are \u201c{facts.protected}\u201d, the model recognises "
+        f"Among those who truly are \u201c{facts.protected}\u201d, {who} "
         f"{rates[0]} and {rates[1]}, a difference of "
         f"{points(worst.rate_gap or 0.0)} percentage points{sure}."
     )
@@ -230,8 +233,8 @@ def _warnings(facts: Facts) -> list[str]:
         found.insert(0, f"{sentence(reason)}.")
     if not facts.one_model:
         found.append(
-            "This method leaves one model per client. The figures of the cards are averages over "
-            "those models; rates and intervals by group describe the first client\u2019s model."
+            "This method leaves one model per client: all figures on test rows, by group too, are "
+            "on average over the clients\u2019 models."
         )
     return found
 

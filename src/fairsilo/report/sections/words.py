@@ -15,6 +15,7 @@ MODELS = {"lr": "logistic regression", "mlp": "a small neural network"}
 SOLVERS = {
     "newton": "Newton steps (second-order sums, few rounds)",
     "lbfgs": "L-BFGS steps (gradients only)",
+    "own": "the method's own steps",
     "agp": "alternating gradient projection, the method of the FedFair paper (many rounds)",
 }
 ESTIMATORS = {
