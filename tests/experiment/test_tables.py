@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.experiment.grid import CELLS, METHODS, TITLES, find, settings
+from fairsilo.experiment.grid import CELLS, METHODS, TITLES, find, paper_tables, settings
 from fairsilo.experiment.results import Results
-from fairsilo.experiment.tables import best_setting, build, ours, paper_tables, verdict
+from fairsilo.experiment.tables import best_setting, build, ours, verdict
 
 
 def part(values: dict[tuple[float, int, str], tuple[float, float]]) -> pd.DataFrame:
@@ -45,13 +45,12 @@ def test_the_paper_has_78_results_and_we_have_a_cell_for_each() -> None:
         assert (row["setting"], row["dataset"], row["model"], row["method"]) in ours_too
 
 
-def test_the_grids_hold_the_papers_choices_of_fedfair() -> None:
-    for cell in CELLS:
-        chosen = paper_tables().query(
-            "setting == @cell.setting and dataset == @cell.data and model == @cell.model"
-        )
-        opt = float(chosen[chosen["method"] == "FedFair"]["opt"].iloc[0])
-        assert any(np.isclose(opt, value) for value in settings(cell, "fedfair"))
+def test_the_grids_hold_the_papers_choices() -> None:
+    codes = {title: method for method, title in TITLES.items()}
+    for row in paper_tables().dropna(subset="opt").to_dict("records"):
+        cell = find(f"{row['dataset']}-{row['model']}-{row['setting']}")
+        grid = settings(cell, codes[row["method"]])
+        assert any(np.isclose(row["opt"], value) for value in grid), row
 
 
 def test_one_setting_for_all_seeds_by_the_mean_harmonic_mean() -> None:

@@ -44,7 +44,7 @@ def main() -> None:
         print(f"fairsilo: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("fairsilo: interrupted, nothing was written", file=sys.stderr)
+        print("fairsilo: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         # The reader (head, less) has gone; Python would complain once more at exit.

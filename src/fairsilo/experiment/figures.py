@@ -42,7 +42,12 @@ def curve(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     """Fairness and accuracy of FedFair against epsilon: mean and std over the seeds."""
     rows = table[(table["split"] == "test") & table["setting"].isin(FIGURE_2[cell.data])]
     grouped = rows.groupby("setting")[["fairness", "accuracy"]]
-    return grouped.agg(["mean", "std"]).reset_index()
+    return grouped.agg(["mean", _spread]).rename(columns={"_spread": "std"}).reset_index()
+
+
+def _spread(values: pd.Series) -> float:
+    """Standard deviation over the seeds at hand, as in the tables."""
+    return float(values.std(ddof=0))
 
 
 def figure_1(results: Results, path: str) -> Any:
@@ -51,8 +56,9 @@ def figure_1(results: Results, path: str) -> Any:
     for axis, cell in zip(axes.flat, CELLS, strict=True):
         axis.set_title(cell.title, fontsize=10)
         for method in cell.methods:
-            if results.has(path, cell, method):
-                points = top_points(results.read(path, cell, method))
+            source = "fast" if method == "af" else path
+            if results.has(source, cell, method):
+                points = top_points(results.read(source, cell, method))
                 marker, color = STYLES[method]
                 axis.scatter(
                     points["fairness"], points["accuracy"], marker=marker, color=color, s=34,

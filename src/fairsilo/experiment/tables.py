@@ -7,11 +7,10 @@ the models trained on all training rows. EO, CEO and ST: mean and std over all 5
 
 from __future__ import annotations
 
-from importlib import resources
-
+import numpy as np
 import pandas as pd
 
-from fairsilo.experiment.grid import CELLS, TITLES, Cell, parts_of, solver_of
+from fairsilo.experiment.grid import CELLS, TITLES, Cell, paper_tables, parts_of, solver_of
 from fairsilo.experiment.results import Results
 
 METRICS = ("accuracy", "fairness", "harmonic_mean")
@@ -19,18 +18,11 @@ COLLAPSED = 0.53
 """A balanced accuracy below this, and below FedFair's, is hardly more than a constant answer."""
 
 
-def paper_tables() -> pd.DataFrame:
-    """The paper's 78 results."""
-    source = resources.files("fairsilo.experiment") / "paper_tables.csv"
-    with source.open() as stream:
-        return pd.read_csv(stream)
-
-
 def best_setting(table: pd.DataFrame, split: str) -> float:
     """The setting with the highest harmonic mean, averaged over models, then over seeds."""
     rows = table[table["split"] == split]
     means = rows.groupby(["setting", "seed"])["harmonic_mean"].mean().groupby("setting").mean()
-    return float(means.index[int(means.to_numpy().argmax())])
+    return float(means.index[int(np.nanargmax(means.to_numpy()))])
 
 
 def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:

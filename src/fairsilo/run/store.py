@@ -38,7 +38,8 @@ class Saved:
 
 
 def save(run: Run, folder: Path) -> None:
-    """Write the run folder; model.json comes last, so that a folder that has it is complete."""
+    """Write the run folder; model.json goes first and comes last, so that a folder that has it is
+    complete, also when an older run is overwritten and somebody pulls the plug."""
     description, rounds = _describe(run), history(run)
     files = {
         "model.safetensors": save_tensors(_tensors(run)),
@@ -47,6 +48,7 @@ def save(run: Run, folder: Path) -> None:
         "report.html": run_page(description, run.metrics, rounds).encode(),
         "model.json": _json(description),
     }
+    (folder / "model.json").unlink(missing_ok=True)
     for name, content in files.items():
         write_atomic(folder / name, content)
 

@@ -89,14 +89,15 @@ def measure(
     whole = sum(silos[1:], start=silos[0])
     pairs = prepared.constraints
     outcome, clients = trained.outcome, prepared.federation.clients
-    width = 4 if isinstance(task.solver, Agp) and task.engine == "pooled" else 8
+    single = isinstance(task.solver, Agp) and task.engine == "pooled" and options.method != "af"
+    width = 4 if single else 8
     converged = outcome.status is Status.CONVERGED
     test = _on_test(prepared, trained.predictors, options.seed)
     return {
         "method": options.method,
-        "solver": task.solver.name,
+        "solver": "own" if options.method == "af" else task.solver.name,
         "model": options.model,
-        "estimator": "local" if options.method == "lco" else options.estimator,
+        "estimator": {"lco": "local", "fedfair": options.estimator}.get(options.method),
         "epsilon": options.epsilon if options.method in LIMITS_LOSS else None,
         **({"tau": options.epsilon} if options.method == "af" else {}),
         "clients": clients,
@@ -118,7 +119,8 @@ def measure(
         "constant": constant_metrics(prepared),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
         "bytes_down": trained.numbers_down * width * clients * outcome.rounds,
-        "setup_exchanges": SETUP_EXCHANGES,
+        # AF asks once more: for the sums of the columns that its reference points follow.
+        "setup_exchanges": SETUP_EXCHANGES + (options.method == "af"),
         "seconds": seconds,
         "notes": list(trained.notes),
         "by_client": [
@@ -162,7 +164,13 @@ def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> s
     predicted = train.counts.sum(axis=(0, 1))
     if np.count_nonzero(predicted) == 1:
         name = prepared.schema.classes[int(np.argmax(predicted))]
-        reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+        return f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+    if len(trained.predictors) > 1:
+        x, s = prepared.test_x, prepared.test_s
+        constant = sum(len(np.unique(one.labels(x, s, 0))) == 1 for one in trained.predictors)
+        if constant:
+            count = f"{constant} of {len(trained.predictors)} clients' models"
+            return f"collapsed to a constant: {count} give every test row one class; {reason}"
     return reason
 
 

@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.solver.base import Order, Query, Record, Status, Sums, all_finite, violation
+from fairsilo.solver.base import (
+    Order,
+    Query,
+    Record,
+    Status,
+    Sums,
+    all_finite,
+    choose,
+    violation,
+)
 
 
 @jax.tree_util.register_dataclass
@@ -81,8 +90,16 @@ class Agp:
             residual=residual,
             violation=violation(sums.d, state.epsilon),
         )
+        finite = all_finite(sums)
+        # A diverged run keeps its last finite point, so that it can still be looked at.
+        theta, lambda_a, lambda_b = choose(
+            finite,
+            (theta, lambda_a, lambda_b),
+            (state.theta, state.lambda_a, state.lambda_b),
+        )
+        record = choose(finite, record, state.record)
         status = jnp.where(
-            all_finite(sums),
+            finite,
             jnp.where(residual <= self.tolerance, Status.CONVERGED, Status.RUNNING),
             Status.DIVERGED,
         ).astype(jnp.int32)

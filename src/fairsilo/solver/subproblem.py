@@ -10,23 +10,27 @@ each other (the elastic mode). Its dual is a lasso with a box,
 
 A guess which multipliers are zero, free or at the box, repaired a few times, usually
 gives the answer from one small linear system (a semismooth Newton method); else coordinate
-descent finds it, also when Q is singular, as it is for the pairs of three groups. For one constraint a single pass of it is the closed form.
+descent finds it, also when Q is singular, as it is for the pairs of three groups and for
+more clients than parameters. For one constraint a single pass of it is the closed form.
 """
 
 from fairsilo.compute import Array, jax, jnp
 
-SWEEPS = 1_000
+SWEEPS = 20_000
+"""Singular programs (more clients than parameters) need thousands; others end after a few."""
 GUESSES = 12
 
 
-def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array) -> Array:
-    """The multipliers mu (K,) of the program above."""
+def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array, start: Array) -> Array:
+    """The multipliers mu (K,) of the program above; `start` is a guess, the last round's."""
     k = b.shape[0]
     if k == 0:
         return b
     scale = jnp.diagonal(q)
     scale = jnp.maximum(scale, 1e-14 * jnp.max(scale) + 1e-300)
-    start = jnp.zeros_like(b) if k == 1 else _guess(q, b, epsilon, rho, scale)
+    start = jnp.clip(start, -rho, rho)
+    if k > 1:
+        start = _guess(q, b, epsilon, rho, scale, start)
 
     def coordinate(i: int, mu: Array) -> Array:
         r = b[i] + q[i] @ mu - q[i, i] * mu[i]
@@ -49,8 +53,8 @@ def _shrink(r: Array, epsilon: Array) -> Array:
     return jnp.sign(r) * jnp.maximum(jnp.abs(r) - epsilon, 0)
 
 
-def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array) -> Array:
-    """Semismooth Newton on mu = clip(shrink(mu - (Q mu + b)/scale)), from mu = 0.
+def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array, start: Array) -> Array:
+    """Semismooth Newton on mu = clip(shrink(mu - (Q mu + b)/scale)).
 
     Rows of free multipliers are solved for, the others are set to zero or to the box.
     """
@@ -65,11 +69,11 @@ def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array) -> Arra
         solved = jnp.clip(jnp.linalg.solve(matrix, right), -rho, rho)
         return jnp.where(jnp.all(jnp.isfinite(solved)), solved, mu)
 
-    mu = jax.lax.fori_loop(0, GUESSES, repair, jnp.zeros_like(b))
+    mu = jax.lax.fori_loop(0, GUESSES, repair, start)
     wanted = jnp.clip(_shrink(mu - (q @ mu + b) / scale, epsilon / scale), -rho, rho)
     right = jnp.max(jnp.abs(mu - wanted)) <= 1e-9 * (1 + jnp.max(jnp.abs(mu)))
     # A wrong guess is a bad place to start from: dependent constraints make it huge.
-    return jnp.where(right, mu, 0)
+    return jnp.where(right, mu, start)
 
 
 def excess(d: Array, epsilon: Array) -> Array:
