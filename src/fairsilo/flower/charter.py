@@ -48,7 +48,7 @@ class Charter(BaseModel):
     epsilon: float = Field(default=0.05, ge=0, allow_inf_nan=False)
     """The largest DGEO; for af its trade-off tau."""
     rounds: int = Field(default=150, ge=1)
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
     split: str | None = None
     """A column with the values train and test; without one every silo draws its test rows."""
     test_fraction: float = Field(default=0.2, gt=0, lt=1)
