@@ -170,6 +170,7 @@ class Lbfgs:
             state.epsilon,
             state.rho,
             state.mu,
+            sweeps=500,
         )
         direction = -(inv_grad + inv_jac.T @ mu)
         linear = sums.d + sums.jac @ direction

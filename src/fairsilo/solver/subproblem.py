@@ -16,13 +16,17 @@ more clients than parameters. For one constraint a single pass of it is the clos
 
 from fairsilo.compute import Array, jax, jnp
 
-SWEEPS = 20_000
-"""Singular programs (more clients than parameters) need thousands; others end after a few."""
 GUESSES = 12
 
 
-def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array, start: Array) -> Array:
-    """The multipliers mu (K,) of the program above; `start` is a guess, the last round's."""
+def solve_dual(
+    q: Array, b: Array, epsilon: Array, rho: Array, start: Array, sweeps: int = 20_000
+) -> Array:
+    """The multipliers mu (K,) of the program above; `start` is a guess, the last round's.
+
+    Singular programs (more clients than parameters) need thousands of `sweeps` of coordinate
+    descent, others a few; where B is a rough guess itself, a rough answer serves as well.
+    """
     k = b.shape[0]
     if k == 0:
         return b
@@ -43,7 +47,7 @@ def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array, start: Array) -> 
 
     def going(carry: tuple[Array, Array, Array]) -> Array:
         count, mu, change = carry
-        return (count < SWEEPS) & (change > 1e-11 * (1 + jnp.max(jnp.abs(mu))))
+        return (count < sweeps) & (change > 1e-11 * (1 + jnp.max(jnp.abs(mu))))
 
     return jax.lax.while_loop(going, sweep, (jnp.array(0), start, jnp.array(jnp.inf, b.dtype)))[1]
 
