@@ -87,12 +87,11 @@ def _agreement(tables: pd.DataFrame) -> str:
     """How far the two solvers' tables are apart, method by method."""
     keys = ["setting", "dataset", "model", "method"]
     test = tables[tables["selection"] == "test"]
-    fast = test[test["solver"].isin(("newton", "lbfgs"))].set_index(keys)
-    slow = test[test["solver"] == "agp"].set_index(keys)
-    both = fast.join(slow, rsuffix="_agp", how="inner")
+    fast = test[test["solver"].isin(("newton", "lbfgs"))]
+    slow = test[test["solver"] == "agp"]
+    both = fast.merge(slow, on=keys, suffixes=("", "_agp"))
     if both.empty:
         return ""
-    both = both.reset_index()
     both["gap"] = (both["ours_harmonic_mean"] - both["ours_harmonic_mean_agp"]).abs()
     lines = [
         "\n## Do the two solvers agree?\n",
