@@ -50,9 +50,8 @@ class NewtonState:
     rho: Array
     epsilon: Array
     k: Array
-    best_loss: Array
-    best_excess: Array
-    """Loss and total violation of the point with the lowest merit so far."""
+    best: Array
+    """The lowest merit so far."""
     idle: Array
     """How many rounds ago the merit last fell by more than rounding."""
     status: Array
@@ -97,8 +96,7 @@ class Newton:
             rho=zero + self.rho,
             epsilon=epsilon,
             k=jnp.zeros((), jnp.int32),
-            best_loss=zero + jnp.inf,
-            best_excess=zero,
+            best=zero + jnp.inf,
             idle=jnp.zeros((), jnp.int32),
             status=jnp.array(Status.RUNNING, jnp.int32),
             record=Record(zero, none, none, zero, zero, zero),
@@ -130,14 +128,12 @@ class Newton:
         kept: Sums = choose(accept, sums, state.sums)
         damping = self._next_damping(state, accept, before - after)
 
-        trial, mu, predicted, rho = self._solve(state, theta, kept, damping)
+        trial, mu, predicted, rho = self._solve(theta, kept, damping, state.epsilon, state.rho)
         assert kept.jac is not None
         residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
         violated = violation(kept.d, state.epsilon)
-        best = state.best_loss + state.rho * state.best_excess
-        better = accept & (after < best - 1e-6 * jnp.abs(after))
-        best_loss = jnp.where(better, sums.loss, state.best_loss)
-        best_excess = jnp.where(better, excess(sums.d, state.epsilon), state.best_excess)
+        better = accept & (after < state.best - 1e-6 * jnp.abs(after))
+        best = jnp.where(better, after, state.best)
         idle = jnp.where(better, 0, state.idle + 1).astype(jnp.int32)
         status = jnp.where(
             (residual <= self.tolerance) & (violated <= self.tolerance),
@@ -148,7 +144,7 @@ class Newton:
         record = Record(kept.loss, kept.d, mu, moved, residual, violated)
         return NewtonState(
             theta, mu, kept, past_loss, past_excess, trial, predicted, damping, rho, state.epsilon,
-            state.k + 1, best_loss, best_excess, idle, status, record,
+            state.k + 1, best, idle, status, record,
         )  # fmt: skip
 
     def _next_damping(self, state: NewtonState, accept: Array, gain: Array) -> Array:
@@ -163,10 +159,9 @@ class Newton:
         return jnp.where(state.k == 0, state.damping, damping)
 
     def _solve(
-        self, state: NewtonState, theta: Array, sums: Sums, damping: Array
+        self, theta: Array, sums: Sums, damping: Array, epsilon: Array, rho: Array
     ) -> tuple[Array, Array, Array, Array]:
         """The next trial, its multipliers, the predicted gain and the penalty."""
-        epsilon, rho = state.epsilon, state.rho
         assert sums.jac is not None
         assert sums.hess is not None
         values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
@@ -177,7 +172,7 @@ class Newton:
         g = vectors.T @ sums.grad
         j = sums.jac @ vectors
         j_over = j / curvature
-        mu = solve_dual(j_over @ j.T, j_over @ g - sums.d, epsilon, rho, state.mu)
+        mu = solve_dual(j_over @ j.T, j_over @ g - sums.d, epsilon, rho)
         along = -(g + j.T @ mu) / curvature
         linear = sums.d + j @ along
         predicted = (

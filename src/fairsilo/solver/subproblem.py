@@ -10,31 +10,25 @@ each other (the elastic mode). Its dual is a lasso with a box,
 
 A guess which multipliers are zero, free or at the box, repaired a few times, usually
 gives the answer from one small linear system (a semismooth Newton method); else coordinate
-descent finds it, also when Q is singular, as it is for the pairs of three groups and for
-more clients than parameters. For one constraint a single pass of it is the closed form.
+descent finds it, also when Q is singular, as it is for the pairs of three groups. For one constraint a single pass of it is the closed form.
 """
 
 from fairsilo.compute import Array, jax, jnp
 
+SWEEPS = 2_000
 GUESSES = 12
+FEW = 8
+"""Up to so many constraints coordinate descent alone is quick, and more exact."""
 
 
-def solve_dual(
-    q: Array, b: Array, epsilon: Array, rho: Array, start: Array, sweeps: int = 20_000
-) -> Array:
-    """The multipliers mu (K,) of the program above; `start` is a guess, the last round's.
-
-    Singular programs (more clients than parameters) need thousands of `sweeps` of coordinate
-    descent, others a few; where B is a rough guess itself, a rough answer serves as well.
-    """
+def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array) -> Array:
+    """The multipliers mu (K,) of the program above."""
     k = b.shape[0]
     if k == 0:
         return b
     scale = jnp.diagonal(q)
     scale = jnp.maximum(scale, 1e-14 * jnp.max(scale) + 1e-300)
-    start = jnp.clip(start, -rho, rho)
-    if k > 1:
-        start = _guess(q, b, epsilon, rho, scale, start)
+    start = jnp.zeros_like(b) if k <= FEW else _guess(q, b, epsilon, rho, scale)
 
     def coordinate(i: int, mu: Array) -> Array:
         r = b[i] + q[i] @ mu - q[i, i] * mu[i]
@@ -47,7 +41,7 @@ def solve_dual(
 
     def going(carry: tuple[Array, Array, Array]) -> Array:
         count, mu, change = carry
-        return (count < sweeps) & (change > 1e-11 * (1 + jnp.max(jnp.abs(mu))))
+        return (count < SWEEPS) & (change > 1e-11 * (1 + jnp.max(jnp.abs(mu))))
 
     return jax.lax.while_loop(going, sweep, (jnp.array(0), start, jnp.array(jnp.inf, b.dtype)))[1]
 
@@ -57,8 +51,8 @@ def _shrink(r: Array, epsilon: Array) -> Array:
     return jnp.sign(r) * jnp.maximum(jnp.abs(r) - epsilon, 0)
 
 
-def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array, start: Array) -> Array:
-    """Semismooth Newton on mu = clip(shrink(mu - (Q mu + b)/scale)).
+def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array) -> Array:
+    """Semismooth Newton on mu = clip(shrink(mu - (Q mu + b)/scale)), from mu = 0.
 
     Rows of free multipliers are solved for, the others are set to zero or to the box.
     """
@@ -73,11 +67,11 @@ def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array, start: 
         solved = jnp.clip(jnp.linalg.solve(matrix, right), -rho, rho)
         return jnp.where(jnp.all(jnp.isfinite(solved)), solved, mu)
 
-    mu = jax.lax.fori_loop(0, GUESSES, repair, start)
+    mu = jax.lax.fori_loop(0, GUESSES, repair, jnp.zeros_like(b))
     wanted = jnp.clip(_shrink(mu - (q @ mu + b) / scale, epsilon / scale), -rho, rho)
     right = jnp.max(jnp.abs(mu - wanted)) <= 1e-9 * (1 + jnp.max(jnp.abs(mu)))
     # A wrong guess is a bad place to start from: dependent constraints make it huge.
-    return jnp.where(right, mu, start)
+    return jnp.where(right, mu, 0)
 
 
 def excess(d: Array, epsilon: Array) -> Array:
