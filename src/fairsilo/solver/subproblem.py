@@ -8,9 +8,10 @@ each other (the elastic mode). Its dual is a lasso with a box,
     min_mu  mu'Q mu/2 + b.mu + sum_k epsilon_k |mu_k|,   |mu_k| <= rho,
     Q = J B^-1 J',  b = J B^-1 g - D,
 
-A guess which multipliers are zero, free or at the box, repaired a few times, usually
-gives the answer from one small linear system (a semismooth Newton method); else coordinate
-descent finds it, also when Q is singular, as it is for the pairs of three groups. For one constraint a single pass of it is the closed form.
+Coordinate descent solves it also when Q is singular, as it is for the pairs of three groups;
+for one constraint a single pass is the closed form. Many constraints start from a guess which
+multipliers are zero, free or at the box, repaired a few times (a semismooth Newton method),
+where that guess solves the program.
 """
 
 from fairsilo.compute import Array, jax, jnp
