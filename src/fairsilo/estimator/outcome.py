@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.estimator.committee import Committee
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap
 from fairsilo.method import METHODS, Task, Trained
+from fairsilo.method.committee import Committee
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.store import history

@@ -17,6 +17,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.run import Options, Run
 from fairsilo.run.prepare import Prepared
+from fairsilo.run.train import ending
 from fairsilo.solver import SOLVERS, Status
 
 
@@ -173,17 +174,5 @@ def _cell(charter: Charter, tally: Tally, g: int, c: int) -> dict[str, Any]:
 
 def _reason(charter: Charter, finished: Finished) -> str:
     """Why training ended, in the words of `fairsilo train`."""
-    outcome, last = finished.outcome, finished.outcome.last
-    left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
-    tolerance = f"tolerance {SOLVERS[charter.solver]().tolerance:.0e}"
-    reason = {
-        Status.CONVERGED: f"converged: {left}, {tolerance}",
-        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {tolerance}",
-        Status.STALLED: f"not converged: no further progress with {left}, {tolerance}",
-        Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
-    }[outcome.status]
-    predicted = finished.train.counts.sum(axis=(0, 1))
-    if np.count_nonzero(predicted) == 1:
-        name = charter.table.classes[int(np.argmax(predicted))]
-        reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
-    return reason
+    tolerance = SOLVERS[charter.solver]().tolerance
+    return ending(finished.outcome, tolerance, finished.train, charter.table.classes)

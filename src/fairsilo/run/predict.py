@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairsilo.data import build_labels, read_table, write_atomic
 from fairsilo.data.columns import column
+from fairsilo.method.committee import Committee
 from fairsilo.run.options import check_seed
 from fairsilo.run.store import Saved, load
 
@@ -22,13 +23,8 @@ def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, 
     x = saved.encoder.transform(frame)
     s = _groups(saved, frame)
     members = saved.predictors
-    probabilities = np.mean([one.probabilities(x, s) for one in members], axis=0)
-    if len(members) == 1:
-        labels = members[0].labels(x, s, seed)
-    else:
-        votes = np.stack([one.labels(x, s, seed) for one in members])
-        counts = [(votes == c).sum(axis=0) for c in range(len(saved.schema.classes))]
-        labels = np.argmax(counts, axis=0)
+    committee = Committee(members, len(saved.schema.classes))
+    probabilities, labels = committee.probabilities(x, s), committee.labels(x, s, seed)
     scores = pd.DataFrame({"predicted": np.array(saved.schema.classes, dtype=object)[labels]})
     for c, name in enumerate(saved.schema.classes):
         scores[f"probability {name}"] = probabilities[:, c]

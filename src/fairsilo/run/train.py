@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.engine import Watch
+from fairsilo.engine import Outcome, Watch
 from fairsilo.evaluate import Tally, average, summary
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, loss
@@ -150,21 +151,30 @@ def tally_of(
     )
 
 
-def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> str:
-    """Why training ended, in words; a collapsed model is called so even where it converged."""
-    outcome, last = trained.outcome, trained.outcome.last
+def ending(outcome: Outcome, tolerance: float, train: Tally, classes: Sequence[str]) -> str:
+    """Why a solver ended, in words; a collapsed model is called so even where it converged."""
+    last = outcome.last
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
-    tolerance = f"tolerance {task.solver.tolerance:.0e}"
+    limit = f"tolerance {tolerance:.0e}"
     reason = {
-        Status.CONVERGED: f"converged: {left}, {tolerance}",
-        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {tolerance}",
-        Status.STALLED: f"not converged: no further progress with {left}, {tolerance}",
+        Status.CONVERGED: f"converged: {left}, {limit}",
+        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {limit}",
+        Status.STALLED: f"not converged: no further progress with {left}, {limit}",
         Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
     }[outcome.status]
     predicted = train.counts.sum(axis=(0, 1))
     if np.count_nonzero(predicted) == 1:
-        name = prepared.schema.classes[int(np.argmax(predicted))]
-        return f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+        name = classes[int(np.argmax(predicted))]
+        reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+    return reason
+
+
+def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> str:
+    """`ending`, and how many of several clients' models are constant."""
+    classes = prepared.schema.classes
+    reason = ending(trained.outcome, task.solver.tolerance, train, classes)
+    if reason.startswith("collapsed"):
+        return reason
     if len(trained.predictors) > 1:
         x, s = prepared.test_x, prepared.test_s
         constant = sum(len(np.unique(one.labels(x, s, 0))) == 1 for one in trained.predictors)

@@ -1,7 +1,7 @@
 """Several predictors as one: ST, EO and CEO leave one per client.
 
-As for the command line's `fairsilo predict`, the class is the members' vote (the lower one on a
-tie) and the probability their mean. A committee of one is its member.
+For whoever asks them all (`fairsilo predict`, the estimator) the class is the members' vote (the
+lower one on a tie) and the probability their mean. A committee of one is its member.
 """
 
 from __future__ import annotations
