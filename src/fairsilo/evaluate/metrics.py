@@ -36,7 +36,7 @@ def balanced_accuracy(tally: Tally) -> float | None:
 def loss(tally: Tally) -> float | None:
     """Mean loss of all rows."""
     total = int(tally.counts.sum())
-    return float(tally.losses.sum() / total) if total else None
+    return finite(tally.losses.sum() / total) if total else None
 
 
 def rate_gap(tally: Tally, pair: Dgeo) -> float | None:
@@ -53,8 +53,13 @@ def loss_gap(tally: Tally, pair: Dgeo) -> float | None:
     size = tally.cells[:, pair.c]
     if not size[pair.a] or not size[pair.b]:
         return None
-    mean = tally.losses[:, pair.c] / np.maximum(size, 1)
-    return float(mean[pair.a] - mean[pair.b])
+    mean_a, mean_b = (tally.losses[g, pair.c] / size[g] for g in (pair.a, pair.b))
+    return finite(mean_a - mean_b) if np.isfinite([mean_a, mean_b]).all() else None
+
+
+def finite(value: float) -> float | None:
+    """The value, or None where it is no number: a row far off the scale can lose infinitely."""
+    return float(value) if np.isfinite(value) else None
 
 
 def largest(gaps: Sequence[float | None]) -> float | None:

@@ -17,7 +17,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.run import Options, Run
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.train import ending
+from fairsilo.run.train import ending, without_figures
 from fairsilo.solver import SOLVERS, Status
 
 
@@ -95,7 +95,7 @@ def _metrics(
     part = finished.totals.taking_part
     gaps = zip(finished.gaps, part, strict=True)
     mean = largest([float(gap / n) if n and np.isfinite(gap) else None for gap, n in gaps])
-    return {
+    found = {
         "method": charter.method,
         "solver": charter.solver,
         "model": charter.model,
@@ -132,6 +132,7 @@ def _metrics(
             ],
         },
     }
+    return without_figures(found) if outcome.status is Status.DIVERGED else found
 
 
 def evaluated(charter: Charter, tally: Tally) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from fairsilo.engine import Outcome, Watch
 from fairsilo.evaluate import Tally, average, summary
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
-from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, loss
+from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, finite, loss
 from fairsilo.method import METHODS, Predictor, Task, Trained
 from fairsilo.method.base import Floats, Ints
 from fairsilo.model import MODELS
@@ -73,7 +73,8 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     metrics = measure(options, prepared, task, trained, seconds)
     if baseline and options.method != "fedavg":
         free = METHODS["fedavg"](replace(task, epsilon=0.0), None)
-        metrics["unconstrained"] = {"test": _on_test(prepared, free.predictors, options.seed)}
+        tallies = tally_test(prepared, free.predictors, options.seed)
+        metrics["unconstrained"] = {"test": _on_average(prepared, tallies)}
     return Run(options, prepared, trained, metrics)
 
 
@@ -93,8 +94,8 @@ def measure(
     single = isinstance(task.solver, Agp) and task.engine == "pooled" and options.method != "af"
     width = 4 if single else 8
     converged = outcome.status is Status.CONVERGED
-    test = _on_test(prepared, trained.predictors, options.seed)
-    return {
+    test = tally_test(prepared, trained.predictors, options.seed)
+    found = {
         "method": options.method,
         "solver": "own" if options.method == "af" else task.solver.name,
         "model": options.model,
@@ -114,8 +115,8 @@ def measure(
         },
         "test": {
             "rows": len(prepared.test_y),
-            **test,
-            "cells": _cells(prepared, trained.predictors, options.seed),
+            **_on_average(prepared, test),
+            "cells": _cells(prepared, test),
         },
         "constant": constant_metrics(prepared),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
@@ -133,6 +134,21 @@ def measure(
             }
             for name, silo in zip(prepared.client_names, silos, strict=True)
         ],
+    }
+    return without_figures(found) if outcome.status is Status.DIVERGED else found
+
+
+def without_figures(metrics: Metrics) -> Metrics:
+    """The metrics of a diverged run: its last point is no model, so nothing is said of it."""
+
+    def emptied(part: Metrics) -> Metrics:
+        return {key: part[key] if key in ("rows", "client") else None for key in part}
+
+    return {
+        **metrics,
+        "train": emptied(metrics["train"]),
+        "test": {**emptied(metrics["test"]), "cells": []},
+        "by_client": [emptied(one) for one in metrics["by_client"]],
     }
 
 
@@ -152,7 +168,10 @@ def tally_of(
 
 
 def ending(outcome: Outcome, tolerance: float, train: Tally, classes: Sequence[str]) -> str:
-    """Why a solver ended, in words; a collapsed model is called so even where it converged."""
+    """Why a solver ended, in words; a collapsed model is called so even where it converged.
+
+    A diverged one is not: what it predicts means nothing.
+    """
     last = outcome.last
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
     limit = f"tolerance {tolerance:.0e}"
@@ -163,7 +182,7 @@ def ending(outcome: Outcome, tolerance: float, train: Tally, classes: Sequence[s
         Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
     }[outcome.status]
     predicted = train.counts.sum(axis=(0, 1))
-    if np.count_nonzero(predicted) == 1:
+    if outcome.status is not Status.DIVERGED and np.count_nonzero(predicted) == 1:
         name = classes[int(np.argmax(predicted))]
         reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
     return reason
@@ -173,7 +192,7 @@ def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> s
     """`ending`, and how many of several clients' models are constant."""
     classes = prepared.schema.classes
     reason = ending(trained.outcome, task.solver.tolerance, train, classes)
-    if reason.startswith("collapsed"):
+    if reason.startswith(("collapsed", "diverged")):
         return reason
     if len(trained.predictors) > 1:
         x, s = prepared.test_x, prepared.test_s
@@ -184,36 +203,30 @@ def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> s
     return reason
 
 
-def _on_test(
-    prepared: Prepared, predictors: tuple[Predictor, ...], seed: int
-) -> dict[str, float | None]:
-    """Test metrics, averaged over the predictors."""
+def tally_test(prepared: Prepared, predictors: tuple[Predictor, ...], seed: int) -> list[Tally]:
+    """Counts and losses on the test rows, of every predictor."""
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
-    return average(
-        [
-            summary(tally_of(one, x, y, s, prepared, seed), prepared.constraints)
-            for one in predictors
-        ]
-    )
+    return [tally_of(one, x, y, s, prepared, seed) for one in predictors]
 
 
-def _cells(
-    prepared: Prepared, predictors: tuple[Predictor, ...], seed: int
-) -> list[dict[str, Any]]:
+def _on_average(prepared: Prepared, tallies: Sequence[Tally]) -> dict[str, float | None]:
+    """Test metrics, averaged over the predictors."""
+    return average([summary(one, prepared.constraints) for one in tallies])
+
+
+def _cells(prepared: Prepared, tallies: Sequence[Tally]) -> list[dict[str, Any]]:
     """For every group and class on the test rows: size, what was predicted, mean loss, spread.
 
     With several predictors, what they predict on average.
     """
-    schema, x, y, s = prepared.schema, prepared.test_x, prepared.test_y, prepared.test_s
-    tallies = [tally_of(one, x, y, s, prepared, seed) for one in predictors]
-    total = reduce(add, tallies)
+    schema, total = prepared.schema, reduce(add, tallies)
     cells = []
     for g, group in enumerate(schema.groups):
         for c, name in enumerate(schema.classes):
             rows = int(tallies[0].cells[g, c])
             draws = rows * len(tallies)
-            mean = float(total.losses[g, c] / draws) if rows else None
-            spread = total.squares[g, c] / draws - mean**2 if mean is not None else None
+            mean = finite(total.losses[g, c] / draws) if rows else None
+            spread = finite(total.squares[g, c] / draws - mean**2) if mean is not None else None
             counts = np.rint(total.counts[g, c] / len(tallies)).astype(int)
             cells.append(
                 {
