@@ -15,13 +15,14 @@ from fairsilo.flower.charter import FILE, Charter, Member
 from fairsilo.flower.client import reply_to
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import make_key
+from fairsilo.flower.options import options_of
 from fairsilo.flower.post import Fault, Traffic, size_of
 from fairsilo.flower.server import SESSIONS, gather_for
 from fairsilo.flower.session import Session
 from fairsilo.flower.wire import Record
 from fairsilo.method.base import Plain
 from fairsilo.model import MODELS
-from fairsilo.run import Options, Run, execute
+from fairsilo.run import Run, execute
 
 Change = Callable[[str, int, Record], Record | Fault | None]
 """(silo, number of the exchange, its answer) -> what the server gets; None leaves it as it is."""
@@ -123,22 +124,7 @@ def simulate(town: Town, folder: Path, without: tuple[str, ...] = ()) -> Run:
     charter = town.charter
     path = folder / "simulated.csv"
     town.table[~town.table["client"].isin(without)].to_csv(path, index=False)
-    options = Options(
-        data=str(path),
-        label="label",
-        group="group",
-        protected_class="1",
-        client="client",
-        split="part",
-        method=charter.method,
-        model=charter.model,
-        solver=charter.solver,
-        estimator=charter.estimator,
-        epsilon=charter.epsilon,
-        rounds=charter.rounds,
-        seed=charter.seed,
-        engine="clientwise",
-    )
+    options = options_of(charter, str(path), "client")
     return execute(options, baseline=False)
 
 

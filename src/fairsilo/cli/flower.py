@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairsilo.errors import FairSiloError
+
+if TYPE_CHECKING:
+    from fairsilo.flower.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="Train over a real network, on Flower: sums only.")
 
@@ -116,8 +119,7 @@ def init(
         "recount": recount,
     }
     charter = draft_charter(values, silo)
-    if not secure_aggregation:
-        print(f"fairsilo: {CLEAR}", file=sys.stderr)
+    _warn_unless(secure_aggregation)
     make_workspace(folder, charter, host, port)
     print(f"working folder: {folder} (read its README.md)")
     print(f"fingerprint:    {readable(charter.fingerprint)}")
@@ -172,17 +174,10 @@ def run(
     timeout: Timeout = 120.0,
 ) -> None:
     """Train over the silos that are connected and write a run folder."""
-    needs_flower()
-    from fairsilo.cli.flower_show import Rounds, show_result
-    from fairsilo.flower.launch import RunConfig, run_and_follow
-    from fairsilo.flower.workspace import Workspace
+    space = _opened(folder)
+    from fairsilo.cli.flower_show import show_result
 
-    space = Workspace(folder)
-    if not space.charter.secure_aggregation:
-        print(f"fairsilo: {CLEAR}", file=sys.stderr)
-    config = RunConfig(out=out, resume=resume, wait=wait, timeout=timeout)
-    with Rounds() as show:
-        run_and_follow(space, config, show.watch)
+    _carry_out(space, out=out, resume=resume, wait=wait, timeout=timeout)
     show_result(out)
 
 
@@ -194,19 +189,12 @@ def audit(
     timeout: Timeout = 120.0,
 ) -> None:
     """Measure a trained model on the silos' rows, with sums only; writes audit.json beside it."""
-    needs_flower()
-    from fairsilo.cli.flower_show import Rounds, show_audit
-    from fairsilo.flower.launch import RunConfig, run_and_follow
-    from fairsilo.flower.workspace import Workspace
+    space = _opened(folder)
+    from fairsilo.cli.flower_show import show_audit
 
-    space = Workspace(folder)
-    if not space.charter.secure_aggregation:
-        print(f"fairsilo: {CLEAR}", file=sys.stderr)
     if not (model / "model.json").exists():
         raise FairSiloError(f"--model {model} is not a run folder: give one that has a model.json")
-    config = RunConfig(out=model, audit=model, wait=wait, timeout=timeout)
-    with Rounds() as show:
-        run_and_follow(space, config, show.watch)
+    _carry_out(space, out=model, audit=model, wait=wait, timeout=timeout)
     show_audit(model)
 
 
@@ -228,8 +216,7 @@ def demo(
 
     if out.exists() and any(out.iterdir()):
         raise FairSiloError(f"--out {out} is not empty: give a new folder")
-    if not secure_aggregation:
-        print(f"fairsilo: {CLEAR}", file=sys.stderr)
+    _warn_unless(secure_aggregation)
     with Rounds() as show:
         comparison = run_demo(
             out,
@@ -243,6 +230,30 @@ def demo(
         )
     show_result(out / "run")
     show_comparison(comparison)
+
+
+def _opened(folder: Path) -> Workspace:
+    """A working folder whose federation file can be read; warns where sums travel in the clear."""
+    needs_flower()
+    from fairsilo.flower.workspace import Workspace
+
+    space = Workspace(folder)
+    _warn_unless(space.charter.secure_aggregation)
+    return space
+
+
+def _carry_out(space: Workspace, **settings: Any) -> None:
+    """A run from its start to its end, told line by line."""
+    from fairsilo.cli.flower_show import Rounds
+    from fairsilo.flower.launch import RunConfig, run_and_follow
+
+    with Rounds() as show:
+        run_and_follow(space, RunConfig(**settings), show.watch)
+
+
+def _warn_unless(secure: bool) -> None:
+    if not secure:
+        print(f"fairsilo: {CLEAR}", file=sys.stderr)
 
 
 def needs_flower() -> None:

@@ -24,10 +24,11 @@ from fairsilo.flower.launch import (
     start_node,
     start_superlink,
 )
+from fairsilo.flower.options import options_of
 from fairsilo.flower.processes import Processes, free_ports, processes
 from fairsilo.flower.workspace import Workspace, make_workspace
 from fairsilo.partition import TEST, draw
-from fairsilo.run import Options, execute
+from fairsilo.run import execute
 from fairsilo.run import load as load_run
 
 SPLIT = "part"
@@ -120,23 +121,7 @@ def compare(space: Workspace, out: Path, left_out: tuple[str, ...] = ()) -> Comp
     for i, (name, frame) in enumerate(frames.items()):
         named = frame.assign(**{CLIENT_COLUMN: name})
         named.to_csv(table, mode="a" if i else "w", header=not i, index=False)
-    options = Options(
-        data=str(table),
-        label=charter.table.label,
-        protected_class=charter.protected_class,
-        group=charter.table.group,
-        groups=charter.groups,
-        client=CLIENT_COLUMN,
-        split=charter.split,
-        seed=charter.seed,
-        method=charter.method,
-        model=charter.model,
-        solver=charter.solver,
-        estimator=charter.estimator,
-        epsilon=charter.epsilon,
-        rounds=charter.rounds,
-        engine="clientwise",
-    )
+    options = options_of(charter, str(table), CLIENT_COLUMN)
     simulated = execute(options, baseline=False)
     saved = load_run(out)
     rows = read_table(table)

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from fairsilo.engine import numbers_down, numbers_up
-from fairsilo.evaluate import Tally, summary
+from fairsilo.evaluate import Tally, cells_of, summary
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, largest, loss
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.options import options_of
 from fairsilo.flower.post import Traffic
 from fairsilo.flower.session import Finished
 from fairsilo.method.base import Plain, Trained
 from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
-from fairsilo.run import Options, Run
+from fairsilo.run import Run
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.train import ending, without_figures
 from fairsilo.solver import SOLVERS, Status
@@ -35,29 +36,10 @@ def build_run(charter: Charter, finished: Finished, traffic: Traffic, secure: bo
         finished.notes,
     )
     return Run(
-        _options(charter),
+        options_of(charter, charter.name),
         _prepared(charter, finished, width),
         trained,
         _metrics(charter, finished, traffic, secure),
-    )
-
-
-def _options(charter: Charter) -> Options:
-    return Options(
-        data=charter.name,
-        label=charter.table.label,
-        protected_class=charter.protected_class,
-        group=charter.table.group,
-        groups=charter.groups,
-        split=charter.split,
-        test_fraction=None if charter.split else charter.test_fraction,
-        seed=charter.seed,
-        method=charter.method,
-        model=charter.model,
-        solver=charter.solver,
-        estimator=charter.estimator,
-        epsilon=charter.epsilon,
-        rounds=charter.rounds,
     )
 
 
@@ -97,9 +79,9 @@ def _metrics(
     mean = largest([float(gap / n) if n and np.isfinite(gap) else None for gap, n in gaps])
     found = {
         "method": charter.method,
-        "solver": charter.solver,
+        "solver": "own" if charter.method == "af" else charter.solver,
         "model": charter.model,
-        "estimator": "local" if charter.method == "lco" else charter.estimator,
+        "estimator": {"lco": "local", "fedfair": charter.estimator}.get(charter.method),
         "epsilon": charter.epsilon if charter.method in ("fedfair", "lco") else None,
         **({"tau": charter.epsilon} if charter.method == "af" else {}),
         "clients": len(finished.silos),
@@ -140,11 +122,7 @@ def evaluated(charter: Charter, tally: Tally) -> dict[str, Any]:
     return {
         "rows": int(tally.counts.sum()),
         **summary(tally, charter.pairs),
-        "cells": [
-            _cell(charter, tally, g, c)
-            for g in range(charter.shape[0])
-            for c in range(charter.shape[1])
-        ],
+        "cells": cells_of([tally], charter.table.groups, charter.table.classes),
     }
 
 
@@ -156,21 +134,6 @@ def constant(charter: Charter, cells: np.ndarray, test: Tally) -> dict[str, floa
     result = summary(Tally(counts, 0 * test.losses, 0 * test.squares), charter.pairs)
     result.pop("dgeo_pooled")
     return result
-
-
-def _cell(charter: Charter, tally: Tally, g: int, c: int) -> dict[str, Any]:
-    rows = int(tally.cells[g, c])
-    mean = float(tally.losses[g, c] / rows) if rows else None
-    spread = float(tally.squares[g, c] / rows - mean**2) if mean is not None else None
-    classes = charter.table.classes
-    return {
-        "group": charter.table.groups[g],
-        "class": classes[c],
-        "rows": rows,
-        "predicted": dict(zip(classes, map(int, tally.counts[g, c]), strict=True)),
-        "loss": mean,
-        "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
-    }
 
 
 def _reason(charter: Charter, finished: Finished) -> str:

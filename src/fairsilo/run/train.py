@@ -6,16 +6,14 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 
 from fairsilo.engine import Outcome, Watch
-from fairsilo.evaluate import Tally, average, summary
+from fairsilo.evaluate import Tally, average, cells_of, summary
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
-from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, finite, loss
+from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, loss
 from fairsilo.method import METHODS, Predictor, Task, Trained
 from fairsilo.method.base import Floats, Ints
 from fairsilo.model import MODELS
@@ -116,7 +114,7 @@ def measure(
         "test": {
             "rows": len(prepared.test_y),
             **_on_average(prepared, test),
-            "cells": _cells(prepared, test),
+            "cells": cells_of(test, prepared.schema.groups, prepared.schema.classes),
         },
         "constant": constant_metrics(prepared),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
@@ -212,33 +210,6 @@ def tally_test(prepared: Prepared, predictors: tuple[Predictor, ...], seed: int)
 def _on_average(prepared: Prepared, tallies: Sequence[Tally]) -> dict[str, float | None]:
     """Test metrics, averaged over the predictors."""
     return average([summary(one, prepared.constraints) for one in tallies])
-
-
-def _cells(prepared: Prepared, tallies: Sequence[Tally]) -> list[dict[str, Any]]:
-    """For every group and class on the test rows: size, what was predicted, mean loss, spread.
-
-    With several predictors, what they predict on average.
-    """
-    schema, total = prepared.schema, reduce(add, tallies)
-    cells = []
-    for g, group in enumerate(schema.groups):
-        for c, name in enumerate(schema.classes):
-            rows = int(tallies[0].cells[g, c])
-            draws = rows * len(tallies)
-            mean = finite(total.losses[g, c] / draws) if rows else None
-            spread = finite(total.squares[g, c] / draws - mean**2) if mean is not None else None
-            counts = np.rint(total.counts[g, c] / len(tallies)).astype(int)
-            cells.append(
-                {
-                    "group": group,
-                    "class": name,
-                    "rows": rows,
-                    "predicted": dict(zip(schema.classes, map(int, counts), strict=True)),
-                    "loss": mean,
-                    "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
-                }
-            )
-    return cells
 
 
 def constant_metrics(prepared: Prepared) -> dict[str, float | None]:

@@ -1,0 +1,42 @@
+"""What every group and class looks like under a model, for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from fairsilo.evaluate.metrics import finite
+from fairsilo.evaluate.tally import Tally
+
+
+def cells_of(
+    tallies: Sequence[Tally], groups: Sequence[str], classes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """For every group and class: rows, what was predicted, mean loss, spread.
+
+    With the tallies of several models on the same rows, what they predict on average.
+    """
+    total = reduce(add, tallies)
+    cells = []
+    for g, group in enumerate(groups):
+        for c, name in enumerate(classes):
+            rows = int(tallies[0].cells[g, c])
+            draws = rows * len(tallies)
+            mean = finite(total.losses[g, c] / draws) if rows else None
+            spread = finite(total.squares[g, c] / draws - mean**2) if mean is not None else None
+            counts = np.rint(total.counts[g, c] / len(tallies)).astype(int)
+            cells.append(
+                {
+                    "group": group,
+                    "class": name,
+                    "rows": rows,
+                    "predicted": dict(zip(classes, map(int, counts), strict=True)),
+                    "loss": mean,
+                    "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
+                }
+            )
+    return cells
