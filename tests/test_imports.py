@@ -21,7 +21,7 @@ LAYERS = [
     {"evaluate"},
     {"report"},
     {"run"},
-    {"estimator"},
+    {"estimator", "export"},
     {"flower"},
     {"experiment"},
     {"cli"},

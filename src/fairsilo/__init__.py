@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["FedFairClassifier", "__version__"]
+__all__ = ["FedFairClassifier", "__version__", "load"]
 
 if TYPE_CHECKING:
-    from fairsilo.estimator import FedFairClassifier
+    from fairsilo.estimator import FedFairClassifier, load
 else:
 
     def __getattr__(name: str) -> object:
         """Load the estimator when it is asked for: `import fairsilo` alone stays light."""
-        if name == "FedFairClassifier":
-            from fairsilo.estimator import FedFairClassifier
+        if name in ("FedFairClassifier", "load"):
+            from fairsilo import estimator
 
-            return FedFairClassifier
+            return getattr(estimator, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -43,7 +43,8 @@ def test_own_table_leaves_the_promised_folder(
     assert "unconstrained" in done.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
-        "model.safetensors", "model.json", "metrics.json", "history.parquet", "report.html"
+        "model.safetensors", "model.json", "metrics.json", "history.parquet", "report.html",
+        "card.md",
     }  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     for key in KEYS:

@@ -101,7 +101,7 @@ def sample(
             "group": "sex",
             "classes": list(classes),
             "groups": list(groups),
-            "features": [{"name": "age"}],
+            "features": [{"kind": "number", "name": "age"}],
         },
     }
     return Sample(description, metrics, _history(rounds, amount, rng))

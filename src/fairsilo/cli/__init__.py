@@ -8,6 +8,7 @@ import typer
 from fairsilo import __version__
 from fairsilo.cli.data import app as data_app
 from fairsilo.cli.experiment import compare, reproduce, sweep
+from fairsilo.cli.export import export
 from fairsilo.cli.flower import app as flower_app
 from fairsilo.cli.predict import predict
 from fairsilo.cli.train import train
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(predict)
+app.command()(export)
 app.command()(compare)
 app.command()(sweep)
 app.command()(reproduce)

@@ -270,20 +270,24 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Compared.nobody(rows)
 
     def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:
-        """Set the results; those that an earlier fit had and this one has not are dropped."""
-        self.groups_ = np.array(prepared.schema.groups, dtype=object)
+        """Set the results."""
         self.clients_ = np.array(prepared.client_names, dtype=object)
         self.n_iter_ = fitted.rounds
         self.converged_ = fitted.converged
         self.reason_ = fitted.reason
         self.history_ = fitted.history
         self.constraints_ = fitted.constraints
-        self.encoded_names_ = np.array(prepared.encoder.feature_names, dtype=object)
-        self._kept = Kept.of(prepared, fitted.trained, options)
+        self._keep_model(Kept.of(prepared, fitted.trained, options))
+
+    def _keep_model(self, kept: Kept) -> None:
+        """Set the model; coefficients that an earlier fit had and this one has not are dropped."""
+        self.groups_ = np.array(kept.encoder.schema.groups, dtype=object)
+        self.encoded_names_ = np.array(kept.encoder.feature_names, dtype=object)
+        self._kept = kept
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)
-        only = self._kept.plain()
-        if only and options.model == "lr":
+        only = kept.plain()
+        if only and kept.model == "lr":
             layer = only.model.unravel(jnp.asarray(only.theta))
             self.coef_ = np.asarray(layer["weight"]).T
             self.intercept_ = np.asarray(layer["bias"])

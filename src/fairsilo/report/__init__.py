@@ -1,6 +1,7 @@
 """Report: one self-contained HTML page per run, and the blocks that other pages are built from.
 
     run_page(description, metrics, history)   report.html of a run folder
+    card(description, metrics, use)           the model card as plain data; card_markdown as text
     table_page(title, [(heading, blocks)])    a page of tables and charts
     page, section, table, Column, grid, paragraph, note, details, bullets
     charts: dots, lines, scatter, ranked, histogram
@@ -22,6 +23,8 @@ from fairsilo.report.blocks import (
     table,
     table_page,
 )
+from fairsilo.report.card import card
+from fairsilo.report.card_text import card_markdown
 from fairsilo.report.charts import (
     Dot,
     Line,
@@ -42,6 +45,8 @@ __all__ = [
     "Line",
     "Point",
     "bullets",
+    "card",
+    "card_markdown",
     "details",
     "dots",
     "el",

@@ -99,17 +99,21 @@ def _bar(value: float | None, top: float) -> Html | None:
     return el("svg", track, bar, width="100%", height=8, aria_hidden="true")
 
 
-def _range(facts: Facts, key: str) -> Html | None:
-    """The interval of the figure, where there is one: none for figures of several pairs."""
+def span_of(facts: Facts, key: str) -> Interval | None:
+    """The interval of a figure, where there is one: none for figures of several pairs."""
     if not facts.one_model:
         return None
-    span = None
     if key == "accuracy":
-        span = wilson(sum(c.right for c in facts.cells), sum(c.rows for c in facts.cells))
-    elif key in ("deo", "dgeo_pooled") and len(facts.pairs) == 1:
+        return wilson(sum(c.right for c in facts.cells), sum(c.rows for c in facts.cells))
+    if key in ("deo", "dgeo_pooled") and len(facts.pairs) == 1:
         pair = facts.pairs[0]
         span = pair.rate_interval if key == "deo" else pair.normal()
-        span = span and _absolute(span)
+        return span and _absolute(span)
+    return None
+
+
+def _range(facts: Facts, key: str) -> Html | None:
+    span = span_of(facts, key)
     if span is None:
         return None
     return el("small", interval(span), title="95% confidence interval on the test rows")

@@ -1,0 +1,103 @@
+"""A run folder as a fitted estimator: the way from the command line, or a network, to Python."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fairsilo.errors import FairSiloError
+from fairsilo.estimator.classifier import FedFairClassifier
+from fairsilo.estimator.kept import Kept
+from fairsilo.method.saved import to_tensors
+from fairsilo.run import store
+
+PARAMETERS = ("epsilon", "method", "model", "solver", "estimator")
+"""The options of a run that the estimator has under the same name."""
+
+
+def load(folder: str | Path) -> FedFairClassifier:
+    """Read the run folder that `fairsilo train` or a network run wrote as a fitted classifier.
+
+    It predicts what `fairsilo predict` does, from a DataFrame with the feature columns in the
+    order of training. Classes that are all whole numbers are integers, as in the table; others are
+    texts. `fit` trains anew, with the parameters of the run.
+    """
+    folder = Path(folder)
+    saved = store.load(folder)
+    described, trained = saved.description, saved.description["trained"]
+    classes = _values(saved.schema.classes)
+    options = described["options"]
+    clf = FedFairClassifier(
+        **{name: options[name] for name in PARAMETERS},
+        protected_class=_protected(described, saved.schema.classes, classes),
+        groups=list(described["groups"]),
+        max_rounds=options["rounds"],
+        random_state=options["seed"],
+    )
+    clf.classes_ = classes
+    clf.feature_names_in_ = np.array(saved.schema.columns, dtype=object)
+    clf.n_features_in_ = len(saved.schema.columns)
+    clf.clients_ = np.array(described["client_names"], dtype=object)
+    clf.n_iter_ = trained["rounds"]
+    clf.converged_ = trained["converged"]
+    clf.reason_ = trained["reason"]
+    clf.history_ = _history(folder / "history.parquet")
+    clf.constraints_ = _constraints(described, clf.history_)
+    kind, tensors = to_tensors(saved.predictors)
+    clf._keep_model(
+        Kept(saved.encoder, options["model"], kind, tensors, options["method"], options["seed"])
+    )
+    return clf
+
+
+def _values(classes: Sequence[str]) -> npt.NDArray[Any]:
+    """The classes as the user's table had them: a run folder keeps the spelling alone."""
+    try:
+        whole = [int(name) for name in classes]
+    except ValueError:
+        return np.array(classes, dtype=object)
+    same = [str(number) for number in whole] == list(classes)
+    return np.array(whole) if same else np.array(classes, dtype=object)
+
+
+def _protected(
+    described: Mapping[str, Any], names: Sequence[str], classes: npt.NDArray[Any]
+) -> Any:
+    """The protected class as a value of `classes_`."""
+    name = described["protected_class"]
+    return classes.tolist()[list(names).index(name)] if name in names else name
+
+
+def _history(path: Path) -> pd.DataFrame:
+    """One row per round, less what was sent."""
+    try:
+        frame = pd.read_parquet(io.BytesIO(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise FairSiloError(f"{path} cannot be read ({error}): train again") from None
+    return frame.drop(columns=["bytes_up", "bytes_down"], errors="ignore")
+
+
+def _constraints(described: Mapping[str, Any], history: pd.DataFrame) -> pd.DataFrame:
+    """What each constraint compares, and D and multiplier of the last round.
+
+    A run whose method limits nothing has the names alone; of one limit per client (lco) all are
+    here, client by client.
+    """
+    names = list(described["constraints"])
+    d = [name for name in history.columns if name.startswith("d_")]
+    mu = [name for name in history.columns if name.startswith("mu_")]
+    if not d or not len(history):
+        unset = dict.fromkeys(("D", "epsilon", "multiplier"), np.nan)
+        return pd.DataFrame({"compared": names, **unset})
+    last = history.iloc[-1]
+    columns: dict[str, Any] = {"compared": names * (len(d) // max(len(names), 1))}
+    if len(d) > len(names):
+        columns = {"client": np.repeat(described["client_names"], len(names)), **columns}
+    columns |= {"D": last[d].to_numpy(float), "epsilon": described["epsilon"]}
+    return pd.DataFrame({**columns, "multiplier": last[mu].to_numpy(float)})

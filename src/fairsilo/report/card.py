@@ -1,0 +1,116 @@
+"""The model card: what a run folder says to somebody who is to use the model, without a row.
+
+The contents follow Mitchell et al., "Model Cards for Model Reporting" (2019): what it is, what it
+is for, the data, fairness, metrics by group with intervals, and what it does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fairsilo.evaluate.intervals import LEVEL, Interval
+from fairsilo.report.sections.cards import FIGURES, span_of
+from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.sections.words import ESTIMATORS, METHODS, MODELS, SOLVERS, name_of
+
+Card = dict[str, Any]
+
+LIMITS = (
+    "Losses are limited, not rates: a small gap of mean losses does not force equal rates.",
+    "The groups are compared within the protected class alone.",
+    "Intervals hold for people like the test rows, and for one figure at a time.",
+    "The label is taken as the truth: where past decisions were unfair, so is what they teach.",
+)
+
+
+def card(
+    description: Mapping[str, Any], metrics: Mapping[str, Any], use: str | None = None
+) -> Card:
+    """The card as plain data, from model.json and metrics.json; `use` is the owner's own words."""
+    facts = Facts(description, metrics, pd.DataFrame())
+    schema, options = description["schema"], description.get("options", {})
+    trained = {key: metrics.get(key) for key in ("clients", "rounds", "converged", "reason")}
+    return {
+        "model": {
+            "kind": name_of(MODELS, metrics.get("model")),
+            "method": name_of(METHODS, facts.method),
+            "fairsilo": description.get("fairsilo"),
+            "answer": schema["label"],
+            "classes": list(schema["classes"]),
+        },
+        "intended_use": use,
+        "data": {
+            "name": options.get("data"),
+            "training_rows": metrics["train"].get("rows"),
+            "test_rows": facts.test_rows,
+            "features": [_feature(one) for one in schema["features"]],
+            "group_column": schema["group"],
+            "groups": list(schema["groups"]),
+        },
+        "fairness": {
+            "compared": list(description.get("constraints", [])),
+            "protected_class": facts.protected,
+            "epsilon": facts.epsilon,
+            "measured": name_of(ESTIMATORS, metrics["estimator"])
+            if metrics.get("estimator")
+            else None,
+            "training_gap": {
+                key: metrics["train"].get(key) for key in ("dgeo_pooled", "dgeo_mean")
+            },
+        },
+        "training": {**trained, "solver": name_of(SOLVERS, metrics.get("solver"))},
+        "metrics": {
+            "level": LEVEL,
+            "test": {key: _figure(facts, key) for key, *_ in FIGURES},
+            "without_a_limit": {key: facts.unconstrained(key) for key, *_ in FIGURES},
+            "constant_answer": {key: facts.constant(key) for key, *_ in FIGURES},
+            "one_model": facts.one_model,
+            "by_group": [_cell(one) for one in facts.cells],
+            "pairs": [_pair(one) for one in facts.pairs],
+        },
+        "certificate": metrics.get("certificate"),
+        "notes": list(metrics.get("notes", [])),
+        "limits": list(LIMITS),
+    }
+
+
+def _feature(one: Mapping[str, Any]) -> Card:
+    """Name and kind; of a category how many values it has, not which."""
+    if one["kind"] == "number":
+        return {"name": one["name"], "kind": "number"}
+    return {"name": one["name"], "kind": "category", "values": len(one["values"])}
+
+
+def _figure(facts: Facts, key: str) -> Card:
+    return {"value": facts.test(key), "interval": _ends(span_of(facts, key))}
+
+
+def _cell(cell: Cell) -> Card:
+    return {
+        "group": cell.group,
+        "class": cell.name,
+        "rows": cell.rows,
+        "recognised": cell.rate,
+        "interval": _ends(cell.interval),
+        "loss": cell.losses.mean if cell.losses else None,
+    }
+
+
+def _pair(pair: Pair) -> Card:
+    return {
+        "a": pair.a.group,
+        "b": pair.b.group,
+        "class": pair.a.name,
+        "rate_gap": pair.rate_gap,
+        "rate_interval": _ends(pair.rate_interval),
+        "loss_gap": pair.loss_gap,
+        "loss_interval": _ends(pair.normal()),
+        "loss_bound": _ends(pair.chebyshev()),
+    }
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]

@@ -1,0 +1,201 @@
+"""The model card as Markdown, made from its plain data alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairsilo.report.card import Card
+from fairsilo.report.sections.cards import FIGURES
+from fairsilo.report.text import DASH, plain, plural
+
+UNSAID = (
+    "Not stated by the owner of this model. It was trained to predict the column below for people "
+    "like those in the training rows; nothing here says that it should decide about anybody."
+)
+
+
+def card_markdown(card: Card) -> str:
+    """The whole card, headings and tables."""
+    sections = (_head, _use, _data, _fairness, _metrics, _groups, _certificate, _training, _limits)
+    return "\n\n".join(make(card) for make in sections) + "\n"
+
+
+def _head(card: Card) -> str:
+    model = card["model"]
+    return "\n\n".join(
+        [
+            f"# Model card: {_text(model['answer'])}",
+            f"{_text(model['kind'])[:1].upper()}{_text(model['kind'])[1:]}, trained by fairsilo "
+            f"{_text(model['fairsilo'])}. {_text(model['method'])}.",
+            f"It answers with a value of {_text(model['answer'])}: "
+            f"{', '.join(_text(name) for name in model['classes'])}.",
+        ]
+    )
+
+
+def _use(card: Card) -> str:
+    use = card["intended_use"]
+    return f"## Intended use\n\n{UNSAID if use is None else _text(use)}"
+
+
+def _data(card: Card) -> str:
+    data = card["data"]
+    rows = [
+        [
+            f"{_text(one['name'])}",
+            f"category, {one['values']} values" if "values" in one else "number",
+        ]
+        for one in data["features"]
+    ]
+    return "\n\n".join(
+        [
+            "## Data",
+            f"{_text(data['name'])}: {_count(data['training_rows'])} training rows of "
+            f"{plural(card['training']['clients'], 'client')}, {_count(data['test_rows'])} test "
+            f"rows; none of them is in this card. Groups by "
+            f"{_text(data['group_column'])}: {', '.join(map(_text, data['groups']))}.",
+            _table(["feature", "kind"], rows),
+        ]
+    )
+
+
+def _fairness(card: Card) -> str:
+    fairness = card["fairness"]
+    compared = "; ".join(map(_text, fairness["compared"])) or "nothing"
+    lines = ["## Fairness", f"Compared: {compared}."]
+    if fairness["epsilon"] is None:
+        lines.append("No limit was set on the gap of the groups' mean losses (DGEO).")
+    else:
+        gap = fairness["training_gap"]
+        lines.append(
+            f"The gap of the groups' mean losses (DGEO) was limited to {plain(fairness['epsilon'])}"
+            f" {_text(fairness['measured'] or '')}".rstrip()
+            + f"; on the training rows it is {_number(gap['dgeo_pooled'])} over the union of all "
+            f"rows and {_number(gap['dgeo_mean'])} as the average of the clients' own gaps."
+        )
+    return "\n\n".join(lines)
+
+
+def _metrics(card: Card) -> str:
+    metrics = card["metrics"]
+    rows = [
+        [
+            title,
+            _number(metrics["test"][key]["value"]),
+            _interval(metrics["test"][key]["interval"]),
+            _number(metrics["without_a_limit"][key]),
+            _number(metrics["constant_answer"][key]),
+        ]
+        for key, title, *_ in FIGURES
+    ]
+    average = "" if metrics["one_model"] else " Figures are averages over the clients' models."
+    return "\n\n".join(
+        [
+            "## Metrics on the test rows",
+            f"Intervals hold with {metrics['level']:.0%} confidence.{average}",
+            _table(
+                ["", "this model", "interval", "without a limit", "constant answer"], rows, right=1
+            ),
+        ]
+    )
+
+
+def _groups(card: Card) -> str:
+    cells = [
+        [
+            _text(one["group"]),
+            _text(one["class"]),
+            _count(one["rows"]),
+            _number(one["recognised"]),
+            _interval(one["interval"]),
+            _number(one["loss"]),
+        ]
+        for one in card["metrics"]["by_group"]
+    ]
+    pairs = [
+        [
+            f"{_text(one['a'])} - {_text(one['b'])} in {_text(one['class'])}",
+            _number(one["rate_gap"]),
+            _interval(one["rate_interval"]),
+            _number(one["loss_gap"]),
+            _interval(one["loss_interval"]),
+            _interval(one["loss_bound"]),
+        ]
+        for one in card["metrics"]["pairs"]
+    ]
+    heads = ["group", "class", "rows", "recognised", "interval", "mean loss"]
+    gaps = ["pair", "rates", "interval", "losses", "interval", "Chebyshev"]
+    return "\n\n".join(
+        [
+            "## By group",
+            _table(heads, cells, right=2),
+            "Differences between groups:",
+            _table(gaps, pairs, right=1),
+        ]
+    )
+
+
+def _certificate(card: Card) -> str:
+    found = card["certificate"]
+    if not found:
+        return (
+            "## Certificate\n\nNone: nobody has yet measured this model on rows held out from all "
+            "of its training and tuning."
+        )
+    return "## Certificate\n\n" + "\n".join(_bullets(found))
+
+
+def _bullets(value: Mapping[str, Any], depth: int = 0) -> list[str]:
+    """Nested data as a nested list."""
+    lines = []
+    for key, one in value.items():
+        name = f"{'    ' * depth}- {_text(key).replace('_', ' ')}"
+        if isinstance(one, Mapping):
+            lines += [f"{name}:", *_bullets(one, depth + 1)]
+        elif isinstance(one, list | tuple):
+            lines.append(f"{name}:")
+            for k, item in enumerate(one):
+                nested = item if isinstance(item, Mapping) else {str(k + 1): item}
+                lines += _bullets(nested, depth + 1)
+        else:
+            lines.append(f"{name}: {_number(one) if isinstance(one, float) else _text(one)}")
+    return lines
+
+
+def _training(card: Card) -> str:
+    training = card["training"]
+    notes = "".join(f"\n\n{_text(note)}" for note in card["notes"])
+    return (
+        f"## Training\n\n{_count(training['rounds'])} rounds by {_text(training['solver'])}; "
+        f"{_text(training['reason'])}.{notes}"
+    )
+
+
+def _limits(card: Card) -> str:
+    return "## What this does not say\n\n" + "\n".join(f"- {line}" for line in card["limits"])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int | None = None) -> str:
+    """A Markdown table; columns from number `right` on are aligned to the right."""
+    marks = ["---:" if right is not None and k >= right else "---" for k in range(len(heads))]
+    lines = [heads, marks, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _number(value: float | None) -> str:
+    return DASH if value is None else f"{value:.4f}"
+
+
+def _interval(ends: Sequence[float] | None) -> str:
+    return DASH if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"
+
+
+def _count(value: int | None) -> str:
+    return DASH if value is None else f"{value:,}"
+
+
+def _text(value: object) -> str:
+    """A user's text inside Markdown: nothing in it is markup, and it stays on its line."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(str(value).split()))

@@ -1,0 +1,58 @@
+"""The model card: what is in it, that no row is, and that names cannot break its Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from fairsilo.evaluate.intervals import wilson
+from fairsilo.report import card, card_markdown
+from tests.report.samples import sample
+
+
+def test_metrics_carry_the_intervals_of_their_counts() -> None:
+    description, metrics, _ = sample().files()
+    made = card(description, metrics, "To show a card.")
+    json.dumps(made, allow_nan=False)
+    cells = metrics["test"]["cells"]
+    right = sum(one["predicted"][one["class"]] for one in cells)
+    span = wilson(right, sum(one["rows"] for one in cells))
+    assert span is not None
+    assert made["metrics"]["test"]["accuracy"]["interval"] == [span.low, span.high]
+    assert len(made["metrics"]["by_group"]) == len(cells)
+    assert made["fairness"]["epsilon"] == metrics["epsilon"]
+    text = card_markdown(made)
+    assert "To show a card." in text
+    assert f"{metrics['test']['accuracy']:.4f}" in text
+
+
+def test_of_a_category_the_card_says_how_many_values_and_not_which() -> None:
+    description, metrics, _ = sample().files()
+    category = {"kind": "category", "name": "town", "values": ["Nowhere", "Elsewhere"]}
+    described = {**description, "schema": {**description["schema"], "features": [category]}}
+    text = card_markdown(card(described, metrics))
+    assert "| town | category, 2 values |" in text
+    assert "Nowhere" not in text
+
+
+@pytest.mark.parametrize("name", ["a|b", "<script>x</script>", "*bold*\n# head", "[x](y)"])
+def test_names_are_text_and_not_markup(name: str) -> None:
+    description, metrics, _ = sample().files()
+    described = {**description, "schema": {**description["schema"], "label": name}}
+    text = card_markdown(card(described, metrics))
+    assert not re.search(r"(?<!\\)<script", text)
+    assert "\n# head" not in text
+    assert "[x](" not in text
+    widths = {line.count(" | ") for line in text.splitlines() if line.startswith("| feature")}
+    assert widths == {1}
+
+
+def test_a_certificate_is_shown_when_there_is_one() -> None:
+    description, metrics, _ = sample().files()
+    assert "nobody has yet measured" in card_markdown(card(description, metrics))
+    certified = {**metrics, "certificate": {"level": 0.95, "pairs": [{"bound": 0.1234567}]}}
+    text = card_markdown(card(description, certified))
+    assert "- level: 0.9500" in text
+    assert "- bound: 0.1235" in text
