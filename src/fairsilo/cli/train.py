@@ -129,6 +129,13 @@ def train(
             rich_help_panel=OUT,
         ),
     ] = None,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(
+            help="Also log to this MLflow store, such as sqlite:///mlflow.db or http://...",
+            rich_help_panel=OUT,
+        ),
+    ] = None,
 ) -> None:
     """Train a classifier across clients, fair between groups, and write a run folder.
 
@@ -137,6 +144,7 @@ def train(
     """
     from fairsilo.cli.show import Rounds, show_run
     from fairsilo.run import Options, execute, save
+    from fairsilo.run.track import open_store
 
     options = Options(
         data=data,
@@ -164,10 +172,13 @@ def train(
     )
     folder = out or Path("runs") / f"{Path(data).stem}-{method}"
     _check_out(folder)
+    tracked = None if mlflow is None else open_store(mlflow)
     with Rounds(f"training {method} on {Path(data).name}") as progress:
         run = execute(options, progress.watch, baseline)
-    save(run, folder)
+    files = save(run, folder)
     show_run(run, folder)
+    if tracked is not None:
+        print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -37,9 +37,10 @@ class Saved:
     metrics: Metrics
 
 
-def save(run: Run, folder: Path) -> None:
-    """Write the run folder; model.json goes first and comes last, so that a folder that has it is
-    complete, also when an older run is overwritten and somebody pulls the plug."""
+def save(run: Run, folder: Path) -> tuple[Path, ...]:
+    """Write the run folder and return its files; model.json goes first and comes last, so that a
+    folder that has it is complete, also when an older run is overwritten and somebody pulls the
+    plug."""
     description, rounds = _describe(run), history(run)
     files = {
         "model.safetensors": save_tensors(_tensors(run)),
@@ -52,6 +53,7 @@ def save(run: Run, folder: Path) -> None:
     (folder / "model.json").unlink(missing_ok=True)
     for name, content in files.items():
         write_atomic(folder / name, content)
+    return tuple(folder / name for name in files)
 
 
 def load(folder: Path) -> Saved:
