@@ -31,6 +31,7 @@ def multipliers(b: np.ndarray, g: np.ndarray, j: np.ndarray, d: np.ndarray, epsi
             jnp.asarray(j @ inverse @ g - d),
             jnp.asarray(epsilon),
             jnp.asarray(rho),
+            jnp.zeros(len(d)),
         )
     )
 
@@ -74,6 +75,36 @@ def test_dependent_constraints_are_tolerated() -> None:
     mu = multipliers(b, g, j, d, epsilon, 1e9)
     step = -np.linalg.solve(b, g + j.T @ mu)
     assert np.all(np.abs(d + j @ step) <= epsilon + 1e-8)
+
+
+@pytest.mark.parametrize("k", [3, 20])
+@pytest.mark.parametrize("rho", [1.0, 1e6])
+@pytest.mark.parametrize("start", [0.0, 0.3])
+def test_more_constraints_than_parameters(k: int, rho: float, start: float) -> None:
+    """Against L-BFGS-B on the dual split into positive and negative parts, from any start."""
+    b, g, j, d = program(k, k)
+    inverse = np.linalg.inv(b)
+    q, linear, epsilon = j @ inverse @ j.T, j @ inverse @ g - d, np.full(k, 0.01)
+
+    def split(z: np.ndarray) -> tuple[float, np.ndarray]:
+        mu = z[:k] - z[k:]
+        slope = q @ mu + linear
+        value = mu @ q @ mu / 2 + linear @ mu + epsilon @ (z[:k] + z[k:])
+        return value, np.concatenate([slope + epsilon, epsilon - slope])
+
+    best = minimize(
+        split,
+        np.zeros(2 * k),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, rho)] * (2 * k),
+        options={"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-16, "gtol": 1e-10},
+    )
+    numbers = map(jnp.asarray, (q, linear, epsilon, rho, np.full(k, start)))
+    mu = np.asarray(solve_dual(*numbers))
+    assert np.all(np.abs(mu) <= rho)
+    value = split(np.concatenate([np.maximum(mu, 0), np.maximum(-mu, 0)]))[0]
+    assert value <= best.fun + 1e-9 * (1 + abs(best.fun))
 
 
 def test_contradicting_constraints_stay_finite() -> None:

@@ -165,7 +165,11 @@ class Lbfgs:
         inv_grad = memory.apply(sums.grad)
         inv_jac = jax.vmap(memory.apply)(sums.jac)
         mu = solve_dual(
-            inv_jac @ sums.jac.T, inv_jac @ sums.grad - sums.d, state.epsilon, state.rho
+            inv_jac @ sums.jac.T,
+            inv_jac @ sums.grad - sums.d,
+            state.epsilon,
+            state.rho,
+            state.mu,
         )
         direction = -(inv_grad + inv_jac.T @ mu)
         linear = sums.d + sums.jac @ direction

@@ -50,8 +50,9 @@ class NewtonState:
     rho: Array
     epsilon: Array
     k: Array
-    best: Array
-    """The lowest merit so far."""
+    best_loss: Array
+    best_excess: Array
+    """Loss and total violation of the point with the lowest merit so far, at the present rho."""
     idle: Array
     """How many rounds ago the merit last fell by more than rounding."""
     status: Array
@@ -96,7 +97,8 @@ class Newton:
             rho=zero + self.rho,
             epsilon=epsilon,
             k=jnp.zeros((), jnp.int32),
-            best=zero + jnp.inf,
+            best_loss=zero + jnp.inf,
+            best_excess=zero,
             idle=jnp.zeros((), jnp.int32),
             status=jnp.array(Status.RUNNING, jnp.int32),
             record=Record(zero, none, none, zero, zero, zero),
@@ -128,12 +130,14 @@ class Newton:
         kept: Sums = choose(accept, sums, state.sums)
         damping = self._next_damping(state, accept, before - after)
 
-        trial, mu, predicted, rho = self._solve(theta, kept, damping, state.epsilon, state.rho)
+        trial, mu, predicted, rho = self._solve(theta, kept, damping, state)
         assert kept.jac is not None
         residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
         violated = violation(kept.d, state.epsilon)
-        better = accept & (after < state.best - 1e-6 * jnp.abs(after))
-        best = jnp.where(better, after, state.best)
+        best = state.best_loss + state.rho * state.best_excess
+        better = accept & (after < best - 1e-6 * jnp.abs(after))
+        best_loss = jnp.where(better, sums.loss, state.best_loss)
+        best_excess = jnp.where(better, excess(sums.d, state.epsilon), state.best_excess)
         idle = jnp.where(better, 0, state.idle + 1).astype(jnp.int32)
         status = jnp.where(
             (residual <= self.tolerance) & (violated <= self.tolerance),
@@ -144,7 +148,7 @@ class Newton:
         record = Record(kept.loss, kept.d, mu, moved, residual, violated)
         return NewtonState(
             theta, mu, kept, past_loss, past_excess, trial, predicted, damping, rho, state.epsilon,
-            state.k + 1, best, idle, status, record,
+            state.k + 1, best_loss, best_excess, idle, status, record,
         )  # fmt: skip
 
     def _next_damping(self, state: NewtonState, accept: Array, gain: Array) -> Array:
@@ -159,9 +163,10 @@ class Newton:
         return jnp.where(state.k == 0, state.damping, damping)
 
     def _solve(
-        self, theta: Array, sums: Sums, damping: Array, epsilon: Array, rho: Array
+        self, theta: Array, sums: Sums, damping: Array, state: NewtonState
     ) -> tuple[Array, Array, Array, Array]:
         """The next trial, its multipliers, the predicted gain and the penalty."""
+        epsilon, rho = state.epsilon, state.rho
         assert sums.jac is not None
         assert sums.hess is not None
         values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
@@ -172,7 +177,7 @@ class Newton:
         g = vectors.T @ sums.grad
         j = sums.jac @ vectors
         j_over = j / curvature
-        mu = solve_dual(j_over @ j.T, j_over @ g - sums.d, epsilon, rho)
+        mu = solve_dual(j_over @ j.T, j_over @ g - sums.d, epsilon, rho, state.mu)
         along = -(g + j.T @ mu) / curvature
         linear = sums.d + j @ along
         predicted = (

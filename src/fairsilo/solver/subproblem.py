@@ -6,73 +6,128 @@ The penalty makes it solvable even where the linearised constraints contradict
 each other (the elastic mode). Its dual is a lasso with a box,
 
     min_mu  mu'Q mu/2 + b.mu + sum_k epsilon_k |mu_k|,   |mu_k| <= rho,
-    Q = J B^-1 J',  b = J B^-1 g - D,
+    Q = J B^-1 J',  b = J B^-1 g - D.
 
-Coordinate descent solves it also when Q is singular, as it is for the pairs of three groups;
-for one constraint a single pass is the closed form. Many constraints start from a guess which
-multipliers are zero, free or at the box, repaired a few times (a semismooth Newton method),
-where that guess solves the program.
+A few sweeps of coordinate descent find most of the multipliers that are zero or at the box;
+an active-set method goes on from there to the exact solution, also where Q is singular: the
+pairs of three groups, or more clients than parameters.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 from fairsilo.compute import Array, jax, jnp
 
-SWEEPS = 2_000
-GUESSES = 12
-FEW = 8
-"""Up to so many constraints coordinate descent alone is quick, and more exact."""
+SWEEPS = 10
+TOLERANCE = 1e-11
 
 
-def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array) -> Array:
-    """The multipliers mu (K,) of the program above."""
+def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array, start: Array) -> Array:
+    """The multipliers mu (K,) of the program above, looked for from `start` on."""
     k = b.shape[0]
     if k == 0:
         return b
-    scale = jnp.diagonal(q)
-    scale = jnp.maximum(scale, 1e-14 * jnp.max(scale) + 1e-300)
-    start = jnp.zeros_like(b) if k <= FEW else _guess(q, b, epsilon, rho, scale)
+    program = _Program(q, b, epsilon, rho)
+    mu = program.sweeps(jnp.clip(start, -rho, rho))
+    begin = _Active(mu, jnp.sign(mu), (mu != 0) & (jnp.abs(mu) < rho), jnp.array(0))
+    # Each multiplier is fixed and freed a few times at most; the cap is for rounding only.
+    last: _Active = jax.lax.while_loop(
+        lambda a: (a.steps < 20 + 10 * k) & (program.error(a.mu) > TOLERANCE),
+        program.step,
+        begin,
+    )
+    return last.mu
 
-    def coordinate(i: int, mu: Array) -> Array:
-        r = b[i] + q[i] @ mu - q[i, i] * mu[i]
-        return mu.at[i].set(jnp.clip(-_shrink(r, epsilon[i]) / scale[i], -rho, rho))
 
-    def sweep(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        count, mu, _ = carry
-        new = jax.lax.fori_loop(0, k, coordinate, mu)
-        return count + 1, new, jnp.max(jnp.abs(new - mu))
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Active:
+    """A point, the sign each multiplier may have, and which of them may move."""
 
-    def going(carry: tuple[Array, Array, Array]) -> Array:
-        count, mu, change = carry
-        return (count < SWEEPS) & (change > 1e-11 * (1 + jnp.max(jnp.abs(mu))))
+    mu: Array
+    sign: Array
+    free: Array
+    steps: Array
 
-    return jax.lax.while_loop(going, sweep, (jnp.array(0), start, jnp.array(jnp.inf, b.dtype)))[1]
+
+@dataclass(frozen=True)
+class _Program:
+    q: Array
+    b: Array
+    epsilon: Array
+    rho: Array
+
+    @property
+    def scale(self) -> Array:
+        diagonal = jnp.diagonal(self.q)
+        return jnp.maximum(diagonal, 1e-14 * jnp.max(diagonal) + 1e-300)
+
+    def sweeps(self, mu: Array) -> Array:
+        """Coordinate descent: for one constraint, the closed form."""
+        q, scale = self.q, self.scale
+
+        def coordinate(i: Array, mu: Array) -> Array:
+            i = i % len(mu)
+            rest = self.b[i] + q[i] @ mu - q[i, i] * mu[i]
+            best = -_shrink(rest, self.epsilon[i]) / scale[i]
+            return mu.at[i].set(jnp.clip(best, -self.rho, self.rho))
+
+        return jax.lax.fori_loop(0, SWEEPS * len(mu), coordinate, mu)
+
+    def error(self, mu: Array) -> Array:
+        """How far mu is from mu = clip(shrink(mu - gradient)), relative to its size."""
+        moved = _shrink(mu - (self.q @ mu + self.b) / self.scale, self.epsilon / self.scale)
+        gap = jnp.max(jnp.abs(mu - jnp.clip(moved, -self.rho, self.rho)))
+        return gap / (1 + jnp.max(jnp.abs(mu)))
+
+    def step(self, now: _Active) -> _Active:
+        """Newton's step of the free multipliers, up to the first that meets zero or the box.
+
+        Where none does, the fixed multiplier that would gain most is set free.
+        """
+        gradient = self.q @ now.mu + self.b
+        free = now.free
+        sloped = jnp.where(free, gradient + now.sign * self.epsilon, 0)
+        ridge = 1e-12 * jnp.max(self.scale)
+        matrix = jnp.where(free[:, None] & free, self.q, 0) + jnp.diag(jnp.where(free, ridge, 1.0))
+        direction = -jax.scipy.linalg.solve(matrix, sloped, assume_a="pos")
+
+        wall = jnp.where(direction * now.sign < 0, 0.0, now.sign * self.rho)
+        moving = free & (direction != 0)
+        reach = jnp.where(moving, (wall - now.mu) / jnp.where(moving, direction, 1), jnp.inf)
+        first = jnp.argmin(reach)
+        stopped = reach[first] < 1
+        mu = jnp.where(free, now.mu + jnp.minimum(reach[first], 1) * direction, now.mu)
+        mu = jnp.clip(
+            mu.at[first].set(jnp.where(stopped, wall[first], mu[first])), -self.rho, self.rho
+        )
+        held = replace(now, mu=mu, free=free.at[first].set(free[first] & ~stopped))
+        new: _Active = jax.tree.map(
+            lambda a, b: jnp.where(stopped, a, b), held, self._release(replace(now, mu=mu))
+        )
+        return replace(new, steps=now.steps + 1)
+
+    def _release(self, now: _Active) -> _Active:
+        """Free the fixed multiplier whose leaving zero, or the box, lowers the value most."""
+        gradient = self.q @ now.mu + self.b
+        at_zero = now.mu == 0
+        inward = now.sign * gradient + self.epsilon
+        gain = jnp.where(at_zero, jnp.abs(gradient) - self.epsilon, inward)
+        gain = jnp.where(now.free, -jnp.inf, gain / jnp.sqrt(self.scale))
+        best = jnp.argmax(gain)
+        wins = gain[best] > 0
+        sign = jnp.where(at_zero[best], -jnp.sign(gradient[best]), now.sign[best])
+        return replace(
+            now,
+            sign=now.sign.at[best].set(jnp.where(wins, sign, now.sign[best])),
+            free=now.free.at[best].set(now.free[best] | wins),
+        )
 
 
 def _shrink(r: Array, epsilon: Array) -> Array:
     """Soft threshold: r moved towards zero by epsilon."""
     return jnp.sign(r) * jnp.maximum(jnp.abs(r) - epsilon, 0)
-
-
-def _guess(q: Array, b: Array, epsilon: Array, rho: Array, scale: Array) -> Array:
-    """Semismooth Newton on mu = clip(shrink(mu - (Q mu + b)/scale)), from mu = 0.
-
-    Rows of free multipliers are solved for, the others are set to zero or to the box.
-    """
-    ridge = 1e-9 * jnp.max(scale)
-
-    def repair(_: int, mu: Array) -> Array:
-        moved = _shrink(mu - (q @ mu + b) / scale, epsilon / scale)
-        free = (moved != 0) & (jnp.abs(moved) < rho)
-        fixed = jnp.clip(moved, -rho, rho)
-        matrix = jnp.where(free[:, None], q + ridge * jnp.eye(len(b)), jnp.eye(len(b)))
-        right = jnp.where(free, -b - jnp.sign(moved) * epsilon, fixed)
-        solved = jnp.clip(jnp.linalg.solve(matrix, right), -rho, rho)
-        return jnp.where(jnp.all(jnp.isfinite(solved)), solved, mu)
-
-    mu = jax.lax.fori_loop(0, GUESSES, repair, jnp.zeros_like(b))
-    wanted = jnp.clip(_shrink(mu - (q @ mu + b) / scale, epsilon / scale), -rho, rho)
-    right = jnp.max(jnp.abs(mu - wanted)) <= 1e-9 * (1 + jnp.max(jnp.abs(mu)))
-    # A wrong guess is a bad place to start from: dependent constraints make it huge.
-    return jnp.where(right, mu, 0)
 
 
 def excess(d: Array, epsilon: Array) -> Array:
