@@ -44,7 +44,7 @@ def test_own_table_leaves_the_promised_folder(
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
         "model.safetensors", "model.json", "metrics.json", "history.parquet", "report.html",
-        "card.md",
+        "card.md", "certificate.md",
     }  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     for key in KEYS:

@@ -28,6 +28,9 @@ def trained(town: Town, folder: Path) -> Saved:
 def test_finds_what_the_run_found(tmp_path: Path, secure: bool) -> None:
     town = make_town(tmp_path / "town", rounds=2, secure_aggregation=secure)
     saved = trained(town, tmp_path)
+    for name in town.charter.names:
+        path = town.settings(name)
+        path.write_text(path.read_text() + "minimum_cell = 1\n")
     post = TownPost(town, run="2")
     found = audit(town.charter, gather_for(town.charter, post, "2", 1.0), post.present(), saved)
     for key in ("accuracy", "deo", "rows", "dgeo_pooled"):

@@ -102,7 +102,7 @@ def test_a_silo_dead_before_any_step_never_gives_a_wrong_sum(
     finished, _ = train(town, post, tmp_path / "journal")
     run = simulate(town, tmp_path, without=("silo1",))
     assert largest_gap(town, finished, run) < 1e-5
-    assert finished.train.counts.sum() == run.metrics["train"]["rows"]
+    assert finished.train.tally.counts.sum() == run.metrics["train"]["rows"]
 
 
 def test_fewer_than_the_threshold_is_one_sentence(tmp_path: Path) -> None:

@@ -2,19 +2,32 @@
 
     rate        Wilson's score interval (Wilson 1927)
     rate gap    Newcombe's hybrid score interval, method 10 of Newcombe (1998)
+    both        the bootstrap: `redraw`, then the quantiles of what is redrawn
     loss gap    D +- z sqrt(Var), the normal approximation, and
                 D +- r with r = sqrt(Var / (1 - level)), Chebyshev's inequality (the paper's bound)
 
 with Var = s_a^2/m_a + s_b^2/m_b (design, section 4). Chebyshev assumes nothing about the shape of
 the losses, but Var itself is estimated. All of it needs rows that the model did not train on.
 Undefined intervals are None, never NaN.
+
+The bootstrap needs no rows: redrawing m rows of which h are hits, with replacement, is drawing
+Binomial(m, h/m) hits. With few misses that understates how far the rate can be off (and with none
+it says it cannot be off at all), so rows are redrawn as if half a hit and half a miss had been
+seen besides: Binomial(m, (h + 1/2)/(m + 1)).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.95
 """The confidence level unless another is asked for."""
@@ -43,6 +56,12 @@ class Moments:
     rows: int
     mean: float
     std: float
+
+    @classmethod
+    def of_sums(cls, rows: int, total: float, squares: float) -> Moments:
+        """From the sum and the sum of squares of at least one value."""
+        mean = float(total) / rows
+        return cls(rows, mean, math.sqrt(max(float(squares) / rows - mean * mean, 0.0)))
 
     @property
     def variance_of_mean(self) -> float | None:
@@ -86,7 +105,7 @@ def normal_gap(a: Moments, b: Moments, level: float = LEVEL) -> Interval | None:
 
 def chebyshev_gap(a: Moments, b: Moments, level: float = LEVEL) -> Interval | None:
     """Mean a minus mean b, whatever the distribution: P(|error| < r) >= 1 - Var/r^2 = level."""
-    return _around(a, b, math.sqrt(1 / (1 - level)))
+    return _around(a, b, chebyshev_deviations(level))
 
 
 def quantile(level: float) -> float:
@@ -94,9 +113,44 @@ def quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+def redraw(hits: Ints, rows: Ints, draws: int, seed: int) -> Floats:
+    """Bootstrapped rates of several samples, (draws, samples); 0 of no rows."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    again = rng.binomial(rows, (hits + 0.5) / (rows + 1), size=(draws, *rows.shape))
+    rates: Floats = again / np.maximum(rows, 1)
+    return rates
+
+
+def middle(values: Floats, level: float = LEVEL) -> Interval:
+    """What the middle share of the values spans: the percentile interval of the bootstrap."""
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def largest_of(spans: Sequence[Interval], strict: Sequence[Interval]) -> Interval:
+    """Where max_k |D_k| lies, from an interval of every D_k, and one at 1 - (1 - level)/K.
+
+    The largest gap belongs to one pair, whichever it is, and its own interval holds it: so the
+    upper end needs no correction for having looked at K pairs. The lower end does (Bonferroni).
+    """
+    low = max(0.0 if s.low <= 0 <= s.high else min(abs(s.low), abs(s.high)) for s in strict)
+    return Interval(low, max(max(abs(s.low), abs(s.high)) for s in spans))
+
+
+def reach(centre: float, variance: float, deviations: float) -> Interval:
+    """So many standard deviations to both sides."""
+    return Interval(
+        centre - deviations * math.sqrt(variance), centre + deviations * math.sqrt(variance)
+    )
+
+
+def chebyshev_deviations(level: float = LEVEL) -> float:
+    """r / sqrt(Var) with 1 - Var/r^2 = level: 4.47 for 95 %."""
+    return math.sqrt(1 / (1 - level))
+
+
 def _around(a: Moments, b: Moments, deviations: float) -> Interval | None:
     of_a, of_b = a.variance_of_mean, b.variance_of_mean
     if of_a is None or of_b is None:
         return None
-    centre, reach = a.mean - b.mean, deviations * math.sqrt(of_a + of_b)
-    return Interval(centre - reach, centre + reach)
+    return reach(a.mean - b.mean, of_a + of_b, deviations)

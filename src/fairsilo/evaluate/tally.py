@@ -34,9 +34,11 @@ class Tally:
         """Count rows by group, class and predicted class, and sum their losses."""
         cell = s * classes + y
         counts = np.bincount(cell * classes + predicted, minlength=groups * classes * classes)
+        with np.errstate(over="ignore"):
+            squared = loss**2
         losses, squares = (
             np.bincount(cell, weights=values, minlength=groups * classes).astype(np.float64)
-            for values in (loss, loss**2)
+            for values in (loss, squared)
         )
         return cls(
             counts.reshape(groups, classes, classes),
@@ -49,3 +51,9 @@ class Tally:
         """Rows per (group, class)."""
         cells: Ints = self.counts.sum(axis=2)
         return cells
+
+    @property
+    def right(self) -> Ints:
+        """Rows per (group, class) whose class is predicted."""
+        right: Ints = np.einsum("gcc->gc", self.counts)
+        return right

@@ -12,7 +12,7 @@ from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Gather
 from fairsilo.flower.post import need
 from fairsilo.flower.result import evaluated
-from fairsilo.flower.vectors import length_of, tally_from_vector
+from fairsilo.flower.vectors import evidence_from_vector, length_of
 from fairsilo.flower.wire import Ask
 from fairsilo.method.base import Plain
 from fairsilo.run import Saved
@@ -39,9 +39,7 @@ def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved
     length = length_of("evaluate", "", charter, model.model.size)
     collected = gather.collect(ask, silos, length)
     need(collected.silos, charter.minimum_silos, collected.faults)
-    half = (length - len(charter.pairs)) // 2
-    train = tally_from_vector(collected.vector[:half], charter)
-    test = tally_from_vector(collected.vector[half : 2 * half], charter)
+    train, test = (one.tally for one in evidence_from_vector(collected.vector, charter))
     return {
         "fingerprint": charter.fingerprint,
         "secure_aggregation": gather.secure,

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairsilo.engine import numbers_down, numbers_up
 from fairsilo.evaluate import Tally, cells_of, summary
+from fairsilo.evaluate.certificate import Names, certify
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, largest, loss
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.options import options_of
@@ -74,29 +75,31 @@ def _metrics(
     charter: Charter, finished: Finished, traffic: Traffic, secure: bool
 ) -> dict[str, Any]:
     outcome, pairs = finished.outcome, charter.pairs
-    part = finished.totals.taking_part
-    gaps = zip(finished.gaps, part, strict=True)
-    mean = largest([float(gap / n) if n and np.isfinite(gap) else None for gap, n in gaps])
+    train, test = finished.train.tally, finished.test.tally
+    mean = largest([finished.train.losses.mean(k) for k in range(len(pairs))])
+    limit = charter.epsilon if charter.method in ("fedfair", "lco") else None
+    names = Names(charter.table.groups, charter.table.classes)
     found = {
         "method": charter.method,
         "solver": "own" if charter.method == "af" else charter.solver,
         "model": charter.model,
         "estimator": {"lco": "local", "fedfair": charter.estimator}.get(charter.method),
-        "epsilon": charter.epsilon if charter.method in ("fedfair", "lco") else None,
+        "epsilon": limit,
         **({"tau": charter.epsilon} if charter.method == "af" else {}),
         "clients": len(finished.silos),
         "rounds": outcome.rounds,
         "converged": outcome.status is Status.CONVERGED,
         "reason": _reason(charter, finished),
         "train": {
-            "rows": int(finished.train.counts.sum()),
-            "loss": loss(finished.train),
-            "accuracy": accuracy(finished.train),
+            "rows": int(train.counts.sum()),
+            "loss": loss(train),
+            "accuracy": accuracy(train),
             "dgeo_mean": mean,
-            "dgeo_pooled": dgeo_pooled(finished.train, pairs),
+            "dgeo_pooled": dgeo_pooled(train, pairs),
         },
-        "test": evaluated(charter, finished.test),
-        "constant": constant(charter, finished.totals.cells, finished.test),
+        "test": evaluated(charter, test),
+        "constant": constant(charter, finished.totals.cells, test),
+        "certificate": certify(finished.test, pairs, names, limit, by_silo=True),
         "bytes_up": traffic.up,
         "bytes_down": traffic.down,
         "setup_exchanges": finished.setup_exchanges,
@@ -139,4 +142,4 @@ def constant(charter: Charter, cells: np.ndarray, test: Tally) -> dict[str, floa
 def _reason(charter: Charter, finished: Finished) -> str:
     """Why training ended, in the words of `fairsilo train`."""
     tolerance = SOLVERS[charter.solver]().tolerance
-    return ending(finished.outcome, tolerance, finished.train, charter.table.classes)
+    return ending(finished.outcome, tolerance, finished.train.tally, charter.table.classes)

@@ -22,7 +22,7 @@ from fairsilo.data.encoder import Encoder, EncoderSums
 from fairsilo.engine import Outcome
 from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
-from fairsilo.evaluate import Tally
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.fairness.constraint import Totals, check_defined
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
 from fairsilo.flower.agnostic_silo import agnostic_length
@@ -31,7 +31,7 @@ from fairsilo.flower.gather import Gather
 from fairsilo.flower.journal import Entry, Journal
 from fairsilo.flower.network import unflatten
 from fairsilo.flower.post import need
-from fairsilo.flower.vectors import length_of, tally_from_vector, totals_from_vector
+from fairsilo.flower.vectors import evidence_from_vector, length_of, totals_from_vector
 from fairsilo.flower.wire import Ask
 from fairsilo.model import MODELS
 from fairsilo.model.base import Model
@@ -54,11 +54,8 @@ class Finished:
     encoder: Encoder
     totals: Totals
     outcome: Outcome
-    train: Tally
-    test: Tally
-    gaps: Floats
-    """For each pair of groups, the sum over silos of the silo's own gap on its training rows; NaN
-    where silos were lost since their rows were counted."""
+    train: Evidence
+    test: Evidence
     silos: tuple[str, ...]
     rounds: tuple[Entry, ...]
     setup_exchanges: int
@@ -101,20 +98,15 @@ class Session:
         model = MODELS[charter.model](len(encoder.feature_names), charter.shape[1])
         self.width, self.theta = model.size, model.start(charter.seed)
         outcome, totals = self.solve(encoder, model, totals)
-        tallies = self._sum("evaluate", theta=np.asarray(outcome.theta))
-        half = (len(tallies) - len(charter.pairs)) // 2
-        gaps = tallies[2 * half :]
-        if self.entries[-1].lost:
-            # How many of those left have both cells is not known, and not worth another count.
-            gaps = np.full_like(gaps, np.nan)
+        vector = self._sum("evaluate", theta=np.asarray(outcome.theta))
+        train, test = evidence_from_vector(vector, charter)
         rounds = tuple(e for e in self.entries if e.kind in ROUNDS and e.vector is not None)
         return Finished(
             encoder=encoder,
             totals=totals,
             outcome=outcome,
-            train=tally_from_vector(tallies[:half], charter),
-            test=tally_from_vector(tallies[half : 2 * half], charter),
-            gaps=gaps,
+            train=train,
+            test=test,
             silos=self.silos,
             rounds=rounds,
             setup_exchanges=sum(e.kind in ("encoder", "totals", "columns") for e in self.entries),

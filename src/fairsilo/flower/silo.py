@@ -3,7 +3,7 @@
 encoder    rows, then count, sum and sum of squares of every numeric column
 totals     rows, m^{s,c} of every cell, and for each pair of groups whether both cells have rows
 round      L, D_k, gradients, triangle of the Hessian at (theta, mu)
-evaluate   tallies of the training and of the test rows, and the silo's own gap of each pair
+evaluate   evidence of the training and of the test rows: tallies, the silo's own gap of each pair
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pandas as pd
 from fairsilo.data.encoder import Encoder, EncoderSums, Scaling
 from fairsilo.data.sample import build_labels
 from fairsilo.errors import FairSiloError
-from fairsilo.evaluate.metrics import loss_gap
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Totals, count_cells, row_weights
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
@@ -98,7 +98,7 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
         return _local(charter, ask, train, encoder, memory)
     if ask.kind in AGNOSTIC:
         return _agnostic(charter, ask, train, encoder)
-    return _evaluate(charter, ask, (train, test), encoder)
+    return _evaluate(settings, charter, ask, (train, test), encoder)
 
 
 def encoder_of(charter: Charter, scalings: Floats) -> Encoder:
@@ -244,19 +244,19 @@ def _agnostic(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floa
     )
 
 
-def _evaluate(charter: Charter, ask: Ask, parts: tuple[Part, Part], encoder: Encoder) -> Floats:
+def _evaluate(
+    settings: Settings, charter: Charter, ask: Ask, parts: tuple[Part, Part], encoder: Encoder
+) -> Floats:
+    """Evidence of the training and of the test rows; an audit gets none of small cells."""
     groups, classes = charter.shape
+    least = settings.minimum_cell if ask.purpose == "audit" else 0
     vectors = []
-    gaps = np.zeros(len(charter.pairs))
-    for place, part in enumerate(parts):
+    for part in parts:
         x = encoder.transform(part.frame)
         losses, predicted = _losses_and_labels(charter, ask.theta, x, part.y)
         tally = Tally.of(part.y, part.s, predicted, losses, groups=groups, classes=classes)
-        vectors += [tally.counts.ravel().astype(np.float64), tally.losses.ravel()]
-        vectors.append(tally.squares.ravel())
-        if place == 0:
-            gaps = np.array([loss_gap(tally, pair) or 0.0 for pair in charter.pairs])
-    return np.concatenate([*vectors, gaps])
+        vectors.append(Evidence.of_silo(tally, charter.pairs, least).to_vector())
+    return np.concatenate(vectors)
 
 
 def _losses_and_labels(charter: Charter, theta: Floats, x: Floats, y: Ints) -> tuple[Floats, Ints]:

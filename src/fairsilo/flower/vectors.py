@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.evaluate.tally import Tally
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.fairness.constraint import Totals
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.local_silo import local_length
@@ -22,7 +22,7 @@ def length_of(kind: str, order: str, charter: Charter, parameters: int) -> int:
         "totals": 1 + groups * classes + len(charter.pairs),
         "round": vector_length(order, parameters, len(charter.constraints)),
         "local": local_length(parameters),
-        "evaluate": 2 * groups * classes * (classes + 2) + len(charter.pairs),
+        "evaluate": 2 * Evidence.length(groups, classes, len(charter.pairs)),
     }[kind]
 
 
@@ -39,14 +39,10 @@ def totals_from_vector(vector: Floats, charter: Charter) -> Totals:
     return Totals(int(counts[0]), cells, counts[1 + cells.size :])
 
 
-def tally_from_vector(vector: Floats, charter: Charter) -> Tally:
-    """The tally that a silo (or the sum of several) sent."""
-    groups, classes = charter.shape
-    counts, losses, squares = np.split(
-        vector, np.cumsum([groups * classes * classes, groups * classes])
+def evidence_from_vector(vector: Floats, charter: Charter) -> tuple[Evidence, Evidence]:
+    """What a silo (or several together) said of a model on its training and on its test rows."""
+    train, test = (
+        Evidence.from_vector(half, *charter.shape, len(charter.pairs))
+        for half in np.split(vector, 2)
     )
-    return Tally(
-        np.rint(counts).astype(np.int64).reshape(groups, classes, classes),
-        losses.reshape(groups, classes),
-        squares.reshape(groups, classes),
-    )
+    return train, test

@@ -2,6 +2,7 @@
 
     run_page(description, metrics, history)   report.html of a run folder
     card(description, metrics, use)           the model card as plain data; card_markdown as text
+    certificate_text(description, metrics)    certificate.md
     table_page(title, [(heading, blocks)])    a page of tables and charts
     page, section, table, Column, grid, paragraph, note, details, bullets
     charts: dots, lines, scatter, ranked, histogram
@@ -37,6 +38,7 @@ from fairsilo.report.charts import (
 )
 from fairsilo.report.html import Html, el
 from fairsilo.report.run import run_page
+from fairsilo.report.sections.certificate import certificate_text
 
 __all__ = [
     "Column",
@@ -47,6 +49,7 @@ __all__ = [
     "bullets",
     "card",
     "card_markdown",
+    "certificate_text",
     "details",
     "dots",
     "el",

@@ -9,6 +9,7 @@ import pandas as pd
 
 from fairsilo.report.blocks import page
 from fairsilo.report.sections.cards import glance
+from fairsilo.report.sections.certificate import certificate
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.fair import fair
 from fairsilo.report.sections.pays import pays
@@ -25,7 +26,12 @@ def run_page(
     data = str(description.get("options", {}).get("data", ""))
     return page(
         headline(facts),
-        [make(facts) for make in (glance, fair, pays, training, settings, limits)],
+        [
+            glance(facts),
+            fair(facts),
+            *([certificate(metrics["certificate"])] if "certificate" in metrics else []),
+            *(make(facts) for make in (pays, training, settings, limits)),
+        ],
         lead=lead(facts),
         eyebrow=f"FairSilo \N{MIDDLE DOT} training report \N{MIDDLE DOT} {data}",
         header=findings(facts),

@@ -30,7 +30,7 @@ from fairsilo.method.base import Floats, Ints
 from fairsilo.partition import TEST
 from fairsilo.partition.federation import Federation
 from fairsilo.run.options import Options
-from fairsilo.run.share import share_out
+from fairsilo.run.share import owners, share_out
 
 SETUP_EXCHANGES = 2
 """Before the first round the silos send the encoder's sums, then the counts of their cells."""
@@ -53,6 +53,8 @@ class Prepared:
     """The groups that are compared, in the user's order."""
     group_columns: tuple[int, ...]
     """The encoded columns that give the group away."""
+    test_client: Ints | None = None
+    """Who holds each test row, where a column says so."""
 
     @property
     def encoder_width(self) -> int:
@@ -88,6 +90,7 @@ def prepare(options: Options) -> Prepared:
         estimator = "local" if options.method == "lco" else options.estimator
         check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
     test = client == TEST
+    owner = owners(frame, options)
     return Prepared(
         schema=schema,
         encoder=encoder,
@@ -100,6 +103,7 @@ def prepare(options: Options) -> Prepared:
         protected_class=protected,
         groups=groups,
         group_columns=_group_columns(options, schema, encoder),
+        test_client=None if owner is None else owner[test],
     )
 
 

@@ -54,6 +54,13 @@ def share_out(
     return draw(y, test_fraction=_fraction(options), **common), names  # type: ignore[arg-type]
 
 
+def owners(frame: pd.DataFrame, options: Options) -> Ints | None:
+    """Who holds each row, test rows too, where a column says so."""
+    if options.client is None:
+        return None
+    return by_column(column(frame, options.client), column=options.client)[0]
+
+
 def _fraction(options: Options) -> float:
     return TEST_FRACTION if options.test_fraction is None else options.test_fraction
 

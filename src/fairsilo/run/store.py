@@ -19,7 +19,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.method.base import Predictor
 from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import MODELS
-from fairsilo.report import card, card_markdown, run_page
+from fairsilo.report import card, card_markdown, certificate_text, run_page
 from fairsilo.run.train import Metrics, Run
 
 FORMAT = 1
@@ -47,6 +47,7 @@ def save(run: Run, folder: Path) -> tuple[Path, ...]:
         "history.parquet": _parquet(rounds),
         "metrics.json": _json(run.metrics),
         "card.md": card_markdown(card(description, run.metrics)).encode(),
+        "certificate.md": certificate_text(description, run.metrics).encode(),
         "report.html": run_page(description, run.metrics, rounds).encode(),
         "model.json": _json(description),
     }

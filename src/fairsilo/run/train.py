@@ -6,12 +6,16 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from fairsilo.engine import Outcome, Watch
 from fairsilo.evaluate import Tally, average, cells_of, summary
+from fairsilo.evaluate.certificate import Names, certify, refuse
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, loss
 from fairsilo.method import METHODS, Predictor, Task, Trained
@@ -71,8 +75,8 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     metrics = measure(options, prepared, task, trained, seconds)
     if baseline and options.method != "fedavg":
         free = METHODS["fedavg"](replace(task, epsilon=0.0), None)
-        tallies = tally_test(prepared, free.predictors, options.seed)
-        metrics["unconstrained"] = {"test": _on_average(prepared, tallies)}
+        evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
+        metrics["unconstrained"] = {"test": _on_average(prepared, evidence)}
     return Run(options, prepared, trained, metrics)
 
 
@@ -92,13 +96,14 @@ def measure(
     single = isinstance(task.solver, Agp) and task.engine == "pooled" and options.method != "af"
     width = 4 if single else 8
     converged = outcome.status is Status.CONVERGED
-    test = tally_test(prepared, trained.predictors, options.seed)
+    test = [test_evidence(prepared, one, options.seed) for one in trained.predictors]
+    limit = options.epsilon if options.method in LIMITS_LOSS else None
     found = {
         "method": options.method,
         "solver": "own" if options.method == "af" else task.solver.name,
         "model": options.model,
         "estimator": {"lco": "local", "fedfair": options.estimator}.get(options.method),
-        "epsilon": options.epsilon if options.method in LIMITS_LOSS else None,
+        "epsilon": limit,
         **({"tau": options.epsilon} if options.method == "af" else {}),
         "clients": clients,
         "rounds": outcome.rounds,
@@ -114,9 +119,12 @@ def measure(
         "test": {
             "rows": len(prepared.test_y),
             **_on_average(prepared, test),
-            "cells": cells_of(test, prepared.schema.groups, prepared.schema.classes),
+            "cells": cells_of(
+                [one.tally for one in test], prepared.schema.groups, prepared.schema.classes
+            ),
         },
         "constant": constant_metrics(prepared),
+        "certificate": _certificate(prepared, test, limit),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
         "bytes_down": trained.numbers_down * width * clients * outcome.rounds,
         # AF asks once more: for the sums of the columns that its reference points follow.
@@ -146,6 +154,7 @@ def without_figures(metrics: Metrics) -> Metrics:
         **metrics,
         "train": emptied(metrics["train"]),
         "test": {**emptied(metrics["test"]), "cells": []},
+        "certificate": refuse("training diverged", metrics["certificate"]["limit"]),
         "by_client": [emptied(one) for one in metrics["by_client"]],
     }
 
@@ -201,15 +210,30 @@ def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> s
     return reason
 
 
-def tally_test(prepared: Prepared, predictors: tuple[Predictor, ...], seed: int) -> list[Tally]:
-    """Counts and losses on the test rows, of every predictor."""
-    x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
-    return [tally_of(one, x, y, s, prepared, seed) for one in predictors]
+def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:
+    """What the test rows say of a predictor: silo by silo where they belong to silos."""
+    schema, x, y, s = prepared.schema, prepared.test_x, prepared.test_y, prepared.test_s
+    predicted, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
+    owner = np.zeros_like(y) if prepared.test_client is None else prepared.test_client
+    shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
+    tallies = (
+        Tally.of(y[of], s[of], predicted[of], losses[of], **shape)
+        for of in (owner == k for k in range(int(owner.max(initial=0)) + 1))
+    )
+    return reduce(add, (Evidence.of_silo(one, prepared.constraints) for one in tallies))
 
 
-def _on_average(prepared: Prepared, tallies: Sequence[Tally]) -> dict[str, float | None]:
+def _certificate(prepared: Prepared, test: Sequence[Evidence], limit: float | None) -> Metrics:
+    if len(test) > 1:
+        return refuse("this method leaves one model per client, and a certificate is of one", limit)
+    names = Names(prepared.schema.groups, prepared.schema.classes)
+    by_silo = prepared.test_client is not None
+    return certify(test[0], prepared.constraints, names, limit, by_silo=by_silo)
+
+
+def _on_average(prepared: Prepared, test: Sequence[Evidence]) -> dict[str, float | None]:
     """Test metrics, averaged over the predictors."""
-    return average([summary(one, prepared.constraints) for one in tallies])
+    return average([summary(one.tally, prepared.constraints) for one in test])
 
 
 def constant_metrics(prepared: Prepared) -> dict[str, float | None]:

@@ -1,0 +1,173 @@
+"""The certificate: how large the gap between two groups' mean losses can be, said for sure.
+
+On held-out rows, for a model that did not see them (design, section 4; the paper's Theorem 2):
+
+    P( |D| < |D_heldout| + r ) >= 1 - Var/r^2          Chebyshev, r = sqrt(Var / (1 - level))
+    P( |D| < |D_heldout| + r ) >= 1 - Var/(Var + r^2)  Cantelli,  r = sqrt(Var level / (1 - level))
+    P( |D| < |D_heldout| + r ) ~= level or more        normal,    r = z_level sqrt(Var)
+
+with Var = s_a^2/m_a + s_b^2/m_b (pooled) or sigma_avg^2/N (mean, where held-out rows belong to
+silos). |D| > |D_heldout| + r needs the estimate to err in one direction only, the one that D's
+sign says, and D is fixed: so the one-sided inequality of Cantelli holds under Chebyshev's very
+assumptions, and the normal quantile is the one-sided one (1.645 for 95 %).
+
+Of several pairs the one with the largest true gap is one of them, whichever it is, and its own
+bound holds: so the largest bound bounds the largest gap at the same level, without a correction.
+The limit is certified where the largest Chebyshev bound is at most epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.intervals import LEVEL, Moments, chebyshev_deviations
+from fairsilo.evaluate.metrics import finite
+from fairsilo.fairness.constraint import Dgeo
+
+ASSUMES = (
+    "The held-out rows are independent draws from the population that the model will meet. Nothing "
+    "in this certificate can tell whether they are.",
+    "The model did not see these rows: neither its training, nor the choice of its settings "
+    "(method, epsilon, features) used them.",
+    "The variance is estimated from the same rows, so with few rows in a group the confidence is "
+    "approximate. Nothing else is assumed about how losses are distributed.",
+    "The recorded class of every row is right.",
+)
+"""What the statement rests on, in words."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the indices of groups and classes stand for."""
+
+    groups: Sequence[str]
+    classes: Sequence[str]
+
+
+def certify(
+    evidence: Evidence,
+    pairs: Sequence[Dgeo],
+    names: Names,
+    limit: float | None,
+    *,
+    by_silo: bool,
+    level: float = LEVEL,
+) -> dict[str, Any]:
+    """The certificate as it stands in metrics.json; `by_silo` adds the `mean` estimator."""
+    lines = [_pair(evidence, k, pair, names, level, by_silo) for k, pair in enumerate(pairs)]
+    bounds = {
+        name: _largest([line["pooled"] and line["pooled"][name] for line in lines])
+        for name in ("chebyshev", "cantelli", "normal")
+    }
+    found = {
+        "level": level,
+        "limit": limit,
+        "rows": int(evidence.tally.counts.sum()),
+        "bounds": bounds,
+        "met": None if limit is None or bounds["chebyshev"] is None
+        else bounds["chebyshev"] <= limit,
+        "pairs": lines,
+    }  # fmt: skip
+    return {**found, "statement": statement(found), "assumes": list(ASSUMES)}
+
+
+def refuse(why: str, limit: float | None, level: float = LEVEL) -> dict[str, Any]:
+    """The certificate of a run that can have none."""
+    return {
+        "level": level,
+        "limit": limit,
+        "rows": 0,
+        "bounds": dict.fromkeys(("chebyshev", "cantelli", "normal")),
+        "met": None,
+        "pairs": [],
+        "statement": f"There is no certificate for this model: {why}.",
+        "assumes": [],
+    }
+
+
+def radii(variance: float, level: float = LEVEL) -> dict[str, float]:
+    """r of the three inequalities."""
+    std = math.sqrt(variance)
+    return {
+        "chebyshev": chebyshev_deviations(level) * std,
+        "cantelli": math.sqrt(level / (1 - level)) * std,
+        "normal": NormalDist().inv_cdf(level) * std,
+    }
+
+
+def statement(found: dict[str, Any]) -> str:
+    """The certificate in words that need no statistics."""
+    bound, level, limit = found["bounds"]["chebyshev"], found["level"], found["limit"]
+    if bound is None:
+        return (
+            "There is no certificate: a group has too few held-out rows of the protected class "
+            "(at least two are needed) to say how large the gap can be."
+        )
+    worst = max(found["pairs"], key=lambda line: line["pooled"]["chebyshev"])
+    gap = worst["pooled"]["gap"]
+    more, less = (worst["a"], worst["b"]) if gap >= 0 else (worst["b"], worst["a"])
+    several = (
+        f" Of {len(found['pairs'])} pairs of groups this is the one with the largest bound."
+        if len(found["pairs"]) > 1
+        else ""
+    )
+    words = (
+        f"On {found['rows']:,} rows that the model did not see, its average loss on "
+        f"\u201c{more}\u201d is larger than on \u201c{less}\u201d by {abs(gap):.4f}, among people "
+        f"whose true class is \u201c{worst['class']}\u201d.{several} With at least "
+        f"{100 * level:g}% confidence the gap in the whole population is below {bound:.4f}."
+    )
+    if limit is None:
+        return f"{words} No limit was set, so none is certified."
+    kept = (
+        f"So the limit of {limit:g} is kept: certified."
+        if found["met"]
+        else f"That is not below the limit of {limit:g}, so the limit is NOT certified; this does "
+        "not say that it is broken."
+    )
+    return f"{words} {kept}"
+
+
+def _pair(
+    evidence: Evidence, k: int, pair: Dgeo, names: Names, level: float, by_silo: bool
+) -> dict[str, Any]:
+    tally = evidence.tally
+    rows = [int(tally.cells[g, pair.c]) for g in (pair.a, pair.b)]
+    found: dict[str, Any] = {
+        "a": names.groups[pair.a],
+        "b": names.groups[pair.b],
+        "class": names.classes[pair.c],
+        "rows_a": rows[0],
+        "rows_b": rows[1],
+        "pooled": None,
+    }
+    if all(rows):
+        a, b = (
+            Moments.of_sums(m, tally.losses[g, pair.c], tally.squares[g, pair.c])
+            for m, g in zip(rows, (pair.a, pair.b), strict=True)
+        )
+        of_a, of_b = a.variance_of_mean, b.variance_of_mean
+        variance = None if of_a is None or of_b is None else of_a + of_b
+        found["pooled"] = _bounds(a.mean - b.mean, variance, level)
+    if by_silo:
+        losses = evidence.losses
+        found["silos"] = int(losses.silos[k])
+        found["mean"] = _bounds(losses.mean(k), losses.variance_of_mean(k), level)
+    return found
+
+
+def _bounds(gap: float | None, variance: float | None, level: float) -> dict[str, float] | None:
+    if gap is None or variance is None or finite(gap) is None or finite(variance) is None:
+        return None
+    reach = {name: abs(gap) + r for name, r in radii(variance, level).items()}
+    return {"gap": gap, "variance": variance, **reach}
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None

@@ -1,0 +1,141 @@
+"""What a silo says of a model on its rows: sums, so that the sum over silos is all an audit needs.
+
+A gap of pair k is the mean of a value (loss, or 1 for a row predicted right) over the rows of
+(a, c) less its mean over those of (b, c). The estimators of design section 1 need
+
+    pooled   the tallies of all silos, added: sums of the values and of their squares per cell
+    mean     sum_i 1, sum_i D_i and sum_i Var_i over the silos that have rows in both cells, with
+             Var_i = s_a^2/m_a + s_b^2/m_b, so that Var[mean] = sum_i Var_i / N^2 = sigma_avg^2 / N
+
+A cell with fewer rows than the silo's minimum is left out inside the silo; what leaves is that
+one silo did so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairsilo.evaluate.intervals import Moments
+from fairsilo.evaluate.metrics import finite
+from fairsilo.evaluate.tally import Floats, Ints, Tally
+from fairsilo.fairness.constraint import Dgeo
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """For each pair of groups, sums over the silos that have rows in both of its cells."""
+
+    silos: Floats
+    """N: how many silos take part."""
+    total: Floats
+    """sum_i D_i."""
+    sure: Floats
+    """How many of them know their own variance, for which both cells need two rows."""
+    variance: Floats
+    """sum_i Var_i over these."""
+
+    def __add__(self, other: Gaps) -> Gaps:
+        return Gaps(
+            self.silos + other.silos,
+            self.total + other.total,
+            self.sure + other.sure,
+            self.variance + other.variance,
+        )
+
+    @classmethod
+    def of_silo(cls, size: Ints, total: Floats, squares: Floats, pairs: Sequence[Dgeo]) -> Gaps:
+        """One silo's summand, from rows, sum and sum of squares of the values in every cell."""
+        part, gap, sure, variance = np.zeros((4, len(pairs)))
+        for k, pair in enumerate(pairs):
+            a, b = (pair.a, pair.c), (pair.b, pair.c)
+            if not (size[a] and size[b]):
+                continue
+            means = [total[i] / size[i] for i in (a, b)]
+            # An infinite loss makes the gap NaN, which adds up without opposite infinities.
+            part[k], gap[k] = 1, means[0] - means[1] if np.isfinite(means).all() else np.nan
+            if min(size[a], size[b]) > 1:
+                moments = [Moments.of_sums(int(size[i]), total[i], squares[i]) for i in (a, b)]
+                sure[k] = 1
+                variance[k] = sum(one.variance_of_mean or 0.0 for one in moments)
+        return cls(part, gap, sure, variance)
+
+    def mean(self, k: int) -> float | None:
+        """The average of the silos' own gaps."""
+        return finite(self.total[k] / self.silos[k]) if self.silos[k] else None
+
+    def variance_of_mean(self, k: int) -> float | None:
+        """sigma_avg^2 / N; undefined where a silo does not know its part of it."""
+        if not self.silos[k] or self.sure[k] < self.silos[k]:
+            return None
+        return finite(self.variance[k] / self.silos[k] ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Everything that an audit, a run's metrics and its certificate are made from."""
+
+    tally: Tally
+    losses: Gaps
+    rates: Gaps
+    hidden: Ints
+    """How many silos left the cell out because it has too few rows there, (groups, classes)."""
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(
+            self.tally + other.tally,
+            self.losses + other.losses,
+            self.rates + other.rates,
+            self.hidden + other.hidden,
+        )
+
+    @classmethod
+    def of_silo(cls, tally: Tally, pairs: Sequence[Dgeo], min_cell: int = 0) -> Evidence:
+        """One silo's summand; its cells with fewer than `min_cell` rows count as empty."""
+        small = (tally.cells > 0) & (tally.cells < min_cell)
+        shown = Tally(
+            np.where(small[:, :, None], 0, tally.counts),
+            np.where(small, 0.0, tally.losses),
+            np.where(small, 0.0, tally.squares),
+        )
+        hits = shown.right.astype(np.float64)
+        return cls(
+            shown,
+            Gaps.of_silo(shown.cells, shown.losses, shown.squares, pairs),
+            Gaps.of_silo(shown.cells, hits, hits, pairs),
+            small.astype(np.int64),
+        )
+
+    def to_vector(self) -> Floats:
+        """All of it as one vector, for the wire."""
+        tally, gaps = self.tally, (self.losses, self.rates)
+        parts = [tally.counts, tally.losses, tally.squares, self.hidden]
+        parts += [part for g in gaps for part in (g.silos, g.total, g.sure, g.variance)]
+        return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
+
+    @classmethod
+    def from_vector(cls, vector: Floats, groups: int, classes: int, pairs: int) -> Evidence:
+        """What `to_vector` wrote, of one silo or of the sum of several."""
+        cells = groups * classes
+        sizes = [cells * classes, cells, cells, cells, *[pairs] * 7]
+        counts, losses, squares, hidden, *gaps = np.split(vector, np.cumsum(sizes))
+        shape = (groups, classes)
+        return cls(
+            Tally(whole(counts).reshape(*shape, classes), losses.reshape(shape),
+                  squares.reshape(shape)),
+            Gaps(*gaps[:4]),
+            Gaps(*gaps[4:]),
+            whole(hidden).reshape(shape),
+        )  # fmt: skip
+
+    @staticmethod
+    def length(groups: int, classes: int, pairs: int) -> int:
+        """How many numbers `to_vector` gives."""
+        return groups * classes * (classes + 3) + 8 * pairs
+
+
+def whole(values: Floats) -> Ints:
+    """Counts that came over the wire as floating-point numbers."""
+    return np.rint(values).astype(np.int64)
