@@ -21,7 +21,7 @@ LAYERS = [
     {"evaluate"},
     {"report"},
     {"run"},
-    {"estimator", "export"},
+    {"estimator", "export", "auditor"},
     {"flower"},
     {"experiment"},
     {"cli"},

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["FedFairClassifier", "__version__", "load"]
+__all__ = ["FedFairClassifier", "__version__", "audit", "load"]
 
 if TYPE_CHECKING:
+    from fairsilo.auditor import audit
     from fairsilo.estimator import FedFairClassifier, load
 else:
 
@@ -15,4 +16,8 @@ else:
             from fairsilo import estimator
 
             return getattr(estimator, name)
+        if name == "audit":
+            from fairsilo.auditor import audit
+
+            return audit
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ import sys
 import typer
 
 from fairsilo import __version__
+from fairsilo.cli.audit import audit
 from fairsilo.cli.data import app as data_app
 from fairsilo.cli.experiment import compare, reproduce, sweep
 from fairsilo.cli.export import export
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(predict)
+app.command()(audit)
 app.command()(export)
 app.command()(compare)
 app.command()(sweep)

@@ -151,7 +151,7 @@ def train(
         label=label,
         protected_class=protected_class,
         group=group,
-        groups=None if groups is None else _names(groups),
+        groups=None if groups is None else names_in("--groups", groups),
         drop_group=drop_group,
         client=client,
         clients=clients,
@@ -171,7 +171,7 @@ def train(
         data_dir=data_dir,
     )
     folder = out or Path("runs") / f"{Path(data).stem}-{method}"
-    _check_out(folder)
+    check_out(folder)
     tracked = None if mlflow is None else open_store(mlflow)
     with Rounds(f"training {method} on {Path(data).name}") as progress:
         run = execute(options, progress.watch, baseline)
@@ -181,18 +181,18 @@ def train(
         print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_in(option: str, text: str) -> tuple[str, ...]:
     """The names of a list with commas, where a name in double quotes may have a comma."""
     try:
         names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
     except csv.Error:
         raise FairSiloError(
-            f"--groups {text!r} cannot be read: close the double quotes, and separate by commas"
+            f"{option} {text!r} cannot be read: close the double quotes, and separate by commas"
         ) from None
     return tuple(name.strip() for name in names) or ("",)
 
 
-def _check_out(folder: Path) -> None:
+def check_out(folder: Path) -> None:
     """Refuse, before training, a folder that cannot be made or written; nothing is made yet."""
     try:
         there = next(part for part in (folder, *folder.absolute().parents) if part.exists())

@@ -96,8 +96,8 @@ def infer_schema(
         raise FairSiloError("column names must be texts that occur once; rename the columns")
     if label == group:
         raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
-    classes = _at_least_two(column(frame, label), label, "label", "class")
-    groups = _at_least_two(column(frame, group), group, "group", "group")
+    classes = at_least_two(column(frame, label), label, "label", "class")
+    groups = at_least_two(column(frame, group), group, "group", "group")
     left_out = {label, *exclude}
     for name in left_out:
         column(frame, name)
@@ -109,7 +109,8 @@ def infer_schema(
     return Schema(features=features, label=label, classes=classes, group=group, groups=groups)
 
 
-def _at_least_two(series: "pd.Series[Any]", name: str, role: str, noun: str) -> tuple[str, ...]:
+def at_least_two(series: "pd.Series[Any]", name: str, role: str, noun: str) -> tuple[str, ...]:
+    """The values of a label or group column, of which one alone is no use."""
     missing = int(series.isna().sum())
     if missing:
         raise FairSiloError(

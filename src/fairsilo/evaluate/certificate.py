@@ -57,8 +57,12 @@ def certify(
     *,
     by_silo: bool,
     level: float = LEVEL,
+    unseen: bool = True,
 ) -> dict[str, Any]:
-    """The certificate as it stands in metrics.json; `by_silo` adds the `mean` estimator."""
+    """The certificate as it stands in metrics.json; `by_silo` adds the `mean` estimator.
+
+    `unseen` says that training is known not to have seen the rows; else the words leave it open.
+    """
     lines = [_pair(evidence, k, pair, names, level, by_silo) for k, pair in enumerate(pairs)]
     bounds = {
         name: _largest([line["pooled"] and line["pooled"][name] for line in lines])
@@ -73,7 +77,7 @@ def certify(
         else bounds["chebyshev"] <= limit,
         "pairs": lines,
     }  # fmt: skip
-    return {**found, "statement": statement(found), "assumes": list(ASSUMES)}
+    return {**found, "statement": statement(found, unseen), "assumes": list(ASSUMES)}
 
 
 def refuse(why: str, limit: float | None, level: float = LEVEL) -> dict[str, Any]:
@@ -100,7 +104,7 @@ def radii(variance: float, level: float = LEVEL) -> dict[str, float]:
     }
 
 
-def statement(found: dict[str, Any]) -> str:
+def statement(found: dict[str, Any], unseen: bool) -> str:
     """The certificate in words that need no statistics."""
     bound, level, limit = found["bounds"]["chebyshev"], found["level"], found["limit"]
     if bound is None:
@@ -116,8 +120,9 @@ def statement(found: dict[str, Any]) -> str:
         if len(found["pairs"]) > 1
         else ""
     )
+    known = " that the model did not see" if unseen else ", provided the model never saw them"
     words = (
-        f"On {found['rows']:,} rows that the model did not see, its average loss on "
+        f"On {found['rows']:,} rows{known}, its average loss on "
         f"\u201c{more}\u201d is larger than on \u201c{less}\u201d by {abs(gap):.4f}, among people "
         f"whose true class is \u201c{worst['class']}\u201d.{several} With at least "
         f"{100 * level:g}% confidence the gap in the whole population is below {bound:.4f}."

@@ -2,6 +2,7 @@
 
     run_page(description, metrics, history)   report.html of a run folder
     card(description, metrics, use)           the model card as plain data; card_markdown as text
+    audit_page(found)                         audit.html, from audit.json
     certificate_text(description, metrics)    certificate.md
     table_page(title, [(heading, blocks)])    a page of tables and charts
     page, section, table, Column, grid, paragraph, note, details, bullets
@@ -12,6 +13,7 @@ alone is 4.8 MB, needs its script to show anything, and neither prints nor follo
 page's script adds tooltips, keyboard and sorting, and its Content-Security-Policy forbids requests.
 """
 
+from fairsilo.report.audit import audit_page
 from fairsilo.report.blocks import (
     Column,
     bullets,
@@ -46,6 +48,7 @@ __all__ = [
     "Html",
     "Line",
     "Point",
+    "audit_page",
     "bullets",
     "card",
     "card_markdown",

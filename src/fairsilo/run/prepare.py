@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -178,13 +179,19 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
 
 def _constraints(schema: Schema, options: Options) -> tuple[str, tuple[str, ...], tuple[Dgeo, ...]]:
     """One constraint per pair of groups."""
-    protected = options.protected_class
-    if protected not in schema.classes:
-        raise FairSiloError(
-            f"--protected-class {protected!r} is not a class of column {schema.label!r}: choose "
-            f"one of {', '.join(schema.classes)}"
-        )
+    protected = str(options.protected_class)
     groups = options.groups or schema.groups
+    return protected, tuple(groups), compared(schema, groups, (protected,))
+
+
+def compared(schema: Schema, groups: Sequence[str], protected: Sequence[str]) -> tuple[Dgeo, ...]:
+    """Every pair of the groups in every protected class, or what is wrong with the names."""
+    for name in protected:
+        if name not in schema.classes:
+            raise FairSiloError(
+                f"--protected-class {name!r} is not a class of column {schema.label!r}: choose "
+                f"one of {', '.join(schema.classes)}"
+            )
     for group in groups:
         if group not in schema.groups:
             comma = any("," in name for name in schema.groups)
@@ -198,6 +205,5 @@ def _constraints(schema: Schema, options: Options) -> tuple[str, tuple[str, ...]
     if len(set(groups)) < len(groups):
         twice = next(group for group in groups if groups.count(group) > 1)
         raise FairSiloError(f"--groups names {twice!r} twice: name each group once")
-    c = schema.classes.index(protected)
-    pairs = itertools.combinations([schema.groups.index(group) for group in groups], 2)
-    return protected, tuple(groups), tuple(Dgeo(a, b, c) for a, b in pairs)
+    pairs = list(itertools.combinations([schema.groups.index(group) for group in groups], 2))
+    return tuple(Dgeo(a, b, schema.classes.index(c)) for c in protected for a, b in pairs)

@@ -1,0 +1,187 @@
+"""Every silo's evidence, added, and what follows from the sum: audit.json and audit.html."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairsilo import __version__
+from fairsilo.auditor.answers import Answers, of_columns, of_run
+from fairsilo.auditor.onnx import of_onnx
+from fairsilo.auditor.options import AuditOptions
+from fairsilo.auditor.rows import Rows, read_rows
+from fairsilo.data import write_atomic
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import Tally
+from fairsilo.evaluate.audit import Auditor
+from fairsilo.evaluate.certificate import Names, certify, refuse
+from fairsilo.evaluate.evidence import Evidence
+from fairsilo.report import audit_page
+from fairsilo.run import Saved, load
+
+FORMAT = 1
+FEW = 30
+"""With fewer rows in a cell the normal approximation is rough, and the document says so."""
+PICKLES = (".pkl", ".pickle", ".joblib", ".skops", ".dill", ".pt", ".pth")
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is audited and on what: the head of the document."""
+
+    model: str
+    data: str
+    which: str
+    unseen: bool | None
+    label: str
+    group: str
+    groups: Sequence[str]
+    protected: Sequence[str]
+    limit: float | None
+    silos: int
+    min_cell: int | None
+    """None where every silo has its own."""
+
+
+def execute(options: AuditOptions) -> Document:
+    """Read, ask the model, tally silo by silo, sum, conclude. Nothing is written."""
+    saved = _run(options.model)
+    rows = read_rows(options, saved)
+    if not len(rows.y):
+        raise FairSiloError(f"there are no rows to audit ({rows.which}): give more rows")
+    if saved is not None:
+        answers, model = of_run(saved, rows, options.seed), f"run {Path(options.model or '').name}"
+    elif options.model is not None:
+        answers, model = of_onnx(options.model, rows, options.features), options.model.name
+    else:
+        answers = of_columns(options.predictions, options.probability, rows)
+        named = [*([options.predictions] if options.predictions else []), *options.probability]
+        model = f"column {' and '.join(map(repr, named))}"
+    subject = Subject(
+        model=model,
+        data=Path(options.data).name,
+        which=rows.which,
+        unseen=rows.unseen,
+        label=rows.schema.label,
+        group=rows.schema.group,
+        groups=rows.groups,
+        protected=rows.protected,
+        limit=_limit(options, saved),
+        silos=len(rows.silos),
+        min_cell=options.min_cell,
+    )
+    names = Names(rows.schema.groups, rows.schema.classes)
+    auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
+    evidence = gather(rows, answers, options.min_cell)
+    return document(subject, auditor, evidence, answers.notes)
+
+
+def _limit(options: AuditOptions, saved: Saved | None) -> float | None:
+    if options.epsilon is not None or saved is None:
+        return options.epsilon
+    limit: float | None = saved.metrics.get("epsilon")
+    return limit
+
+
+def gather(rows: Rows, answers: Answers, min_cell: int) -> Evidence:
+    """What each silo would say of its own rows, added."""
+    shape = {"groups": len(rows.schema.groups), "classes": len(rows.schema.classes)}
+    order = np.argsort(rows.owner, kind="stable")
+    cuts = np.flatnonzero(np.diff(rows.owner[order])) + 1
+    tallies = (
+        Tally.of(rows.y[of], rows.s[of], answers.predicted[of], answers.losses[of], **shape)
+        for of in np.split(order, cuts)
+    )
+    return reduce(add, (Evidence.of_silo(one, rows.pairs, min_cell) for one in tallies))
+
+
+def document(
+    subject: Subject, auditor: Auditor, evidence: Evidence, notes: Sequence[str] = ()
+) -> Document:
+    """The content of audit.json; the same in simulation and over a network."""
+    if subject.unseen is False:
+        why = "it was trained on rows of this audit, and on those a gap can be small by training"
+        certificate = refuse(why, subject.limit, auditor.level)
+    else:
+        certificate = certify(
+            evidence, auditor.pairs, auditor.names, subject.limit,
+            by_silo=True, level=auditor.level, unseen=subject.unseen is True,
+        )  # fmt: skip
+    found = auditor.findings(evidence)
+    return {
+        "format": FORMAT,
+        "fairsilo": __version__,
+        **vars(subject),
+        "groups": list(subject.groups),
+        "protected": list(subject.protected),
+        "classes": list(auditor.names.classes),
+        **found,
+        "certificate": certificate,
+        "notes": [*notes, *_notes(subject, evidence, found)],
+    }
+
+
+def write(found: Document, folder: Path) -> None:
+    """audit.json and audit.html, atomically."""
+    content = (json.dumps(found, indent=2, allow_nan=False) + "\n").encode()
+    write_atomic(folder / "audit.json", content)
+    write_atomic(folder / "audit.html", audit_page(found).encode())
+
+
+def _run(model: Path | None) -> Saved | None:
+    """A run folder read back; None for what is no run folder."""
+    if model is None:
+        return None
+    if model.is_dir():
+        return load(model)
+    if model.suffix.lower() in PICKLES:
+        raise FairSiloError(
+            f"--model {model} can run any program when it is loaded, so it is not: write its "
+            "predictions into a column (--predictions, --probability), export it to ONNX, or use "
+            "fairsilo.audit in Python"
+        )
+    if not model.exists():
+        raise FairSiloError(f"--model {model} does not exist: give a run folder or an .onnx file")
+    if model.suffix.lower() != ".onnx":
+        raise FairSiloError(f"--model {model} is neither a run folder nor an .onnx file")
+    return None
+
+
+def _notes(subject: Subject, evidence: Evidence, found: Document) -> list[str]:
+    notes = []
+    if subject.unseen is False:
+        notes.append(
+            "training saw rows of this audit: the figures say how the model treats these rows, and "
+            "little about other people"
+        )
+    hidden = int(evidence.hidden.sum())
+    if hidden:
+        least = "its own minimum" if subject.min_cell is None else f"{subject.min_cell} rows"
+        notes.append(
+            f"{hidden} cells (a group and class in a silo) have fewer than {least} and are left "
+            "out there; what is estimated is without these rows"
+        )
+    means = [p[key]["mean"] for p in found["pairs"] for key in ("rate_gap", "loss_gap")]
+    if any(one["value"] is not None and one["normal"] is None for one in means):
+        notes.append(
+            "a silo has a single row of a group and class, so how sure the mean of silos is cannot "
+            "be said: --min-cell 2 leaves such cells out"
+        )
+    cells = [min(pair["rows_a"], pair["rows_b"]) for pair in found["pairs"]]
+    if cells and 0 < min(cells) < FEW:
+        notes.append(
+            f"a group has only {min(cells)} rows in a protected class: with fewer than {FEW} the "
+            "normal approximation is rough, so look at Newcombe and Chebyshev"
+        )
+    if any(not cell for cell in cells):
+        notes.append("a group has no row in a protected class, so its gaps are undefined")
+    return notes

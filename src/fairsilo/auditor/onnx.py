@@ -1,0 +1,133 @@
+"""An ONNX graph as a model to audit.
+
+Inputs: one per column, by its name (as scikit-learn's converter and `fairsilo export` write it),
+or one matrix whose columns are --features, else all columns of the table that are numbers.
+Outputs: probabilities (a matrix, or a list of maps as the converter's ZipMap writes it), and
+perhaps a predicted class; a matrix has its classes in the table's order, which is sorted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.auditor.answers import Answers, classes_of, of_probabilities
+from fairsilo.auditor.rows import Rows
+from fairsilo.data.columns import column, is_number, numbers
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.tally import Floats
+
+TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(string)": np.str_,
+}
+
+
+def of_onnx(path: Path, rows: Rows, features: tuple[str, ...] | None) -> Answers:
+    """What the graph in the file says of the rows."""
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise FairSiloError(
+            "an ONNX model needs the package onnxruntime: pip install 'fairsilo[export]'"
+        ) from None
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FairSiloError(f"cannot read --model {path} ({error.strerror})") from None
+    try:
+        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    except Exception:
+        raise FairSiloError(f"--model {path} is not an ONNX model: export it again") from None
+    feeds = _feeds(path, session.get_inputs(), rows, features)
+    try:
+        outputs = session.run(None, feeds)
+    except Exception as error:
+        first = str(error).strip().splitlines()[-1]
+        raise FairSiloError(f"{path} does not take these columns ({first})") from None
+    return _answers(path, outputs, rows)
+
+
+def _feeds(
+    path: Path, inputs: list[Any], rows: Rows, features: tuple[str, ...] | None
+) -> dict[str, Any]:
+    for one in inputs:
+        if one.type not in TYPES:
+            raise FairSiloError(f"input {one.name!r} of {path} is a {one.type}: give a plain model")
+    if len(inputs) == 1 and inputs[0].name not in rows.frame.columns:
+        return {inputs[0].name: _matrix(path, inputs[0], rows, features)}
+    if features is not None:
+        raise FairSiloError(
+            f"--features is for a model with one input, and {path} has one per column: leave it out"
+        )
+    return {one.name: _column(rows.frame, one) for one in inputs}
+
+
+def _matrix(path: Path, one: Any, rows: Rows, features: tuple[str, ...] | None) -> Any:
+    frame = rows.frame
+    names = features or tuple(
+        str(name)
+        for name in frame.columns
+        if name not in rows.not_features and is_number(frame[name])
+    )
+    width = one.shape[-1] if one.shape else None
+    if isinstance(width, int) and width != len(names):
+        raise FairSiloError(
+            f"{path} takes {width} numbers a row, and "
+            + (f"--features names {len(names)}" if features else f"the table has {len(names)}")
+            + ": name its columns with --features, in the order of training"
+        )
+    values = np.stack([numbers(column(frame, name), name) for name in names], axis=1)
+    return values.astype(TYPES[one.type])
+
+
+def _column(frame: pd.DataFrame, one: Any) -> Any:
+    series, kind = column(frame, one.name), TYPES[one.type]
+    if kind is np.str_:
+        texts = series.astype(object).where(series.notna(), "").astype(str)
+        return texts.to_numpy(dtype=object).reshape(-1, 1)
+    return numbers(series, one.name).astype(kind).reshape(-1, 1)
+
+
+def _answers(path: Path, outputs: list[Any], rows: Rows) -> Answers:
+    classes = rows.schema.classes
+    found = next((p for one in outputs if (p := _probabilities(one, classes)) is not None), None)
+    if found is None:
+        raise FairSiloError(
+            f"{path} gives no probabilities for {len(classes)} classes: export it with them (such "
+            "as scikit-learn's predict_proba), or audit a column with --predictions"
+        )
+    answers = of_probabilities(found, rows.y)
+    named = next((one for one in outputs if np.ndim(one) == 1 and not isinstance(one, list)), None)
+    if named is None or np.asarray(named).dtype.kind == "f":
+        return answers
+    predicted = classes_of(pd.Series(np.asarray(named)), "the model's answer", classes)
+    return Answers(predicted, answers.losses, answers.notes)
+
+
+def _probabilities(output: Any, classes: tuple[str, ...]) -> Floats | None:
+    """An output as (rows, classes), if that is what it is."""
+    if isinstance(output, list) and output and isinstance(output[0], dict):
+        by_text = [{_text(key): value for key, value in one.items()} for one in output]
+        if set(by_text[0]) != set(classes):
+            return None
+        return np.array([[one[name] for name in classes] for one in by_text], np.float64)
+    values = np.asarray(output)
+    if values.dtype.kind != "f":
+        return None
+    values = values.astype(np.float64)
+    if len(classes) == 2 and (values.ndim == 1 or values.shape[-1] == 1):
+        p = values.reshape(-1)
+        return np.stack([1 - p, p], axis=1)
+    return values if values.ndim == 2 and values.shape[1] == len(classes) else None
+
+
+def _text(key: object) -> str:
+    return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)

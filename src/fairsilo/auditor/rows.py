@@ -1,0 +1,205 @@
+"""Which rows are audited, who holds them, and which groups are compared in which classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairsilo.auditor.options import AuditOptions
+from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
+from fairsilo.data.columns import column
+from fairsilo.data.schema import at_least_two
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.tally import Ints
+from fairsilo.fairness import Dgeo, count_cells
+from fairsilo.partition import TEST, by_column, draw, split_column
+from fairsilo.run import Options, Saved
+from fairsilo.run.prepare import compared
+from fairsilo.run.share import share_out
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of an audit and how to read them."""
+
+    frame: pd.DataFrame
+    schema: Schema
+    y: Ints
+    s: Ints
+    owner: Ints
+    """Which silo holds a row, an index into `silos`."""
+    silos: tuple[str, ...]
+    pairs: tuple[Dgeo, ...]
+    groups: tuple[str, ...]
+    protected: tuple[str, ...]
+    which: str
+    """In words: which rows of the table these are."""
+    unseen: bool | None
+    """Whether the model trained without them; None where nobody can know."""
+    not_features: tuple[str, ...] = ()
+    """Columns that say who a row is or where it lies, and are no features of any model."""
+
+
+def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
+    """Read the table, choose the rows, say who holds them."""
+    trained = None if saved is None else _trained_with(options, saved)
+    frame, schema = _table(options, saved, trained)
+    y, s = build_labels(frame, schema)
+    description: dict[str, Any] = {} if saved is None else saved.description
+    known = DATASETS.get(options.data)
+    groups = options.groups or tuple(description.get("groups", ())) or (
+        known.groups if known else schema.groups
+    )  # fmt: skip
+    protected = options.protected_class or (
+        (str(description["protected_class"]),) if saved is not None
+        else (known.protected_class,) if known else schema.classes
+    )  # fmt: skip
+    if protected == ("all",) and "all" not in schema.classes:
+        protected = schema.classes
+    pairs = compared(schema, groups, protected)
+    chosen, which, unseen = _choose(options, saved, trained, frame, y, s)
+    folder = known is None and Path(options.data).is_dir()
+    client = options.client or (CLIENT_COLUMN if folder else None)
+    if client is None and options.clients is None and trained is not None:
+        client = trained.client if trained.client in frame.columns else None
+    frame, y, s = frame[chosen].reset_index(drop=True), y[chosen], s[chosen]
+    owner, silos = _owners(options, saved, frame, y, client)
+    beside = (schema.label, client, options.split, trained and trained.split)
+    return Rows(
+        frame, schema, y, s, owner, silos, pairs, tuple(groups), tuple(protected), which, unseen,
+        tuple(name for name in beside if name),
+    )  # fmt: skip
+
+
+def _trained_with(options: AuditOptions, saved: Saved) -> Options:
+    """The options of the run, about today's table."""
+    told = dict(saved.description.get("options", {}))
+    told["groups"] = tuple(told["groups"]) if told.get("groups") else None
+    known = set(Options.__dataclass_fields__)
+    return replace(
+        Options(**{key: value for key, value in told.items() if key in known}),
+        data=options.data,
+        data_dir=options.data_dir,
+    )
+
+
+def _table(
+    options: AuditOptions, saved: Saved | None, trained: Options | None
+) -> tuple[pd.DataFrame, Schema]:
+    if options.data in DATASETS:
+        for name in ("label", "group", "client", "split"):
+            if getattr(options, name) is not None:
+                raise FairSiloError(
+                    f"--{name} does not go with the data set {options.data!r}, whose columns are "
+                    "fixed: leave it out"
+                )
+        variant = options.variant or (trained.variant if trained else "default")
+        frame = load(options.data, data_dir=options.data_dir, variant=variant)
+        return frame, saved.schema if saved else schema_of(options.data, frame)
+    if options.variant is not None:
+        raise FairSiloError(
+            f"--variant {options.variant} is for the data sets {', '.join(DATASETS)}: leave it out"
+        )
+    if Path(options.data).is_dir() and (options.client or options.clients):
+        raise FairSiloError(
+            f"{options.data} is a folder with one file per client: leave out --client and --clients"
+        )
+    frame = read_table(options.data)
+    names: dict[str, str] = {}
+    for role in ("label", "group"):
+        own = getattr(options, role)
+        if own is None and saved is not None:
+            own = getattr(saved.schema, role)
+        if own is None:
+            raise FairSiloError(f"--{role} is missing: say which column of the table it is")
+        names[role] = own
+    label, group = names["label"], names["group"]
+    if label == group:
+        raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
+    if saved is not None:
+        return frame, saved.schema.model_copy(update=names)
+    return frame, Schema(
+        features=(),
+        label=label,
+        classes=at_least_two(column(frame, label), label, "label", "class"),
+        group=group,
+        groups=at_least_two(column(frame, group), group, "group", "group"),
+    )
+
+
+def _choose(
+    options: AuditOptions,
+    saved: Saved | None,
+    trained: Options | None,
+    frame: pd.DataFrame,
+    y: Ints,
+    s: Ints,
+) -> tuple[np.ndarray, str, bool | None]:
+    """Which rows, in words too, and whether the model trained without them."""
+    is_test = None
+    own = False
+    if options.split is not None:
+        is_test = split_column(column(frame, options.split), column=options.split)
+    elif saved is not None and trained is not None:
+        is_test = _split_of_run(saved, trained, frame, y, s)
+        own = is_test is not None
+    if is_test is None:
+        if options.rows in ("test", "train"):
+            raise FairSiloError(
+                f"--rows {options.rows} needs to know which rows those are: give --split COLUMN, "
+                "or the table that the run was trained on"
+            )
+        return np.ones(len(y), np.bool_), "all rows of the table", None
+    wanted = options.rows or "test"
+    if wanted == "all":
+        return np.ones(len(y), np.bool_), "all rows, training rows among them", False
+    chosen = is_test if wanted == "test" else ~is_test
+    if own:
+        return chosen, f"the {wanted} rows of the run", wanted == "test"
+    return chosen, f"the rows that column {options.split!r} calls {wanted}", (
+        None if wanted == "test" else False
+    )  # fmt: skip
+
+
+def _split_of_run(
+    saved: Saved, trained: Options, frame: pd.DataFrame, y: Ints, s: Ints
+) -> np.ndarray | None:
+    """The run's own test rows, if this is its table: the split again, and the counts must agree."""
+    try:
+        protected = saved.schema.classes.index(str(saved.description["protected_class"]))
+        client, _ = share_out(frame, y, trained, protected)
+    except FairSiloError:
+        return None
+    is_test = np.equal(client, TEST)
+    metrics = saved.metrics
+    shape = (len(saved.schema.groups), len(saved.schema.classes))
+    cells = {
+        (cell["group"], cell["class"]): cell["rows"] for cell in metrics["test"].get("cells", [])
+    }
+    counted = count_cells(y[is_test], s[is_test], *shape)
+    same = all(
+        cells.get((group, name)) == counted[g, c]
+        for g, group in enumerate(saved.schema.groups)
+        for c, name in enumerate(saved.schema.classes)
+    )
+    rows = int(np.sum(client >= 0)) == metrics["train"].get("rows")
+    return is_test if same and rows else None
+
+
+def _owners(
+    options: AuditOptions, saved: Saved | None, frame: pd.DataFrame, y: Ints, client: str | None
+) -> tuple[Ints, tuple[str, ...]]:
+    """Who holds each row: as a column says, or dealt out at random among the silos."""
+    if client is not None:
+        return by_column(column(frame, client), column=client)
+    known = DATASETS.get(options.data)
+    count = options.clients or (
+        int(saved.metrics["clients"]) if saved is not None else known.clients if known else 1
+    )
+    count = count if options.clients is not None else min(count, len(y))
+    dealt = draw(y, kind="iid", clients=count, train_rows=len(y), test_rows=0, seed=options.seed)
+    return dealt, tuple(str(k + 1) for k in range(count))

@@ -1,0 +1,160 @@
+"""`fairsilo audit`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+WHAT, DATA, WHO, HOW, OUT = "Model", "Data", "Who holds which row", "Statistics", "Output"
+
+
+def audit(
+    data: Annotated[
+        str,
+        typer.Option(
+            help="adult, compas, drug, a CSV or Parquet file, or a folder with a file per client.",
+            rich_help_panel=DATA,
+        ),
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A run folder, or an .onnx file.", rich_help_panel=WHAT),
+    ] = None,
+    predictions: Annotated[
+        str | None,
+        typer.Option(help="Instead: column with the predicted class.", rich_help_panel=WHAT),
+    ] = None,
+    probability: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead or besides: column with the probability of the protected class, or "
+            "CLASS=COLUMN once for every class.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of an ONNX model with one input, in order; default: all numbers.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Column with the class; default the run's.", rich_help_panel=DATA),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Column with the group; default the run's.", rich_help_panel=DATA),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Groups to compare, every pair; default the run's, else all.", rich_help_panel=DATA
+        ),
+    ] = None,
+    protected_class: Annotated[
+        str | None,
+        typer.Option(
+            help="Classes in which to compare, with commas, or all; default the run's, else all.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Column with the values train and test.", rich_help_panel=DATA),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            help="test, train or all; default test where it is known, else all.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(help="Variant of a named data set (see `data list`).", rich_help_panel=DATA),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the raw files of compas and drug.",
+            envvar="FAIRSILO_DATA",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    client: Annotated[
+        str | None, typer.Option(help="Column that says who holds a row.", rich_help_panel=WHO)
+    ] = None,
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Deal the rows out to so many silos; default the run's, else one.",
+            rich_help_panel=WHO,
+        ),
+    ] = None,
+    min_cell: Annotated[
+        int,
+        typer.Option(
+            help="A silo leaves out a group and class of which it has fewer rows.",
+            rich_help_panel=WHO,
+        ),
+    ] = 0,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Limit on DGEO that the certificate speaks of; default the run's.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(help="Confidence of every interval.", rich_help_panel=HOW)
+    ] = 0.95,
+    draws: Annotated[
+        int, typer.Option(help="How often the bootstrap redraws.", rich_help_panel=HOW)
+    ] = 2000,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the bootstrap and of dealt rows.", rich_help_panel=HOW)
+    ] = 0,
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for audit.json and audit.html.", rich_help_panel=OUT),
+    ] = Path("audit"),
+) -> None:
+    """Measure DGEO and DEO of any model across silos, from sums only, with intervals.
+
+    A run: fairsilo audit --model runs/adult --data adult. A column of predictions: fairsilo audit
+    --data loans.csv --predictions decision --label income --group sex --client bank
+    """
+    from fairsilo.auditor import AuditOptions, execute, write
+    from fairsilo.cli.audit_show import show_audit
+    from fairsilo.cli.train import check_out, names_in
+
+    options = AuditOptions(
+        data=data,
+        model=model,
+        predictions=predictions,
+        probability=tuple(probability or ()),
+        features=None if features is None else names_in("--features", features),
+        label=label,
+        group=group,
+        groups=None if groups is None else names_in("--groups", groups),
+        protected_class=None
+        if protected_class is None
+        else names_in("--protected-class", protected_class),
+        client=client,
+        clients=clients,
+        split=split,
+        rows=rows,
+        epsilon=epsilon,
+        min_cell=min_cell,
+        level=level,
+        draws=draws,
+        seed=seed,
+        variant=variant,
+        data_dir=data_dir,
+    )
+    check_out(out)
+    found = execute(options)
+    write(found, out)
+    show_audit(found, out)

@@ -1,0 +1,276 @@
+"""The page of an audit, made from audit.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairsilo.evaluate.intervals import Interval
+from fairsilo.report.blocks import Column, bullets, details, grid, page, section, table
+from fairsilo.report.charts import Dot, dots
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.sections.certificate import certificate
+from fairsilo.report.sections.fair import MOST_ROWS, join_cut
+from fairsilo.report.text import (
+    count,
+    interval,
+    listing,
+    number,
+    percent,
+    plain,
+    plural,
+    shorten,
+)
+
+Found = Mapping[str, Any]
+_EMPTY = "a group has no row of this class"
+_NO_LOSS = "the losses are not known, or a group has no row of this class"
+_FEW = "a silo has a single row in a cell, so the spread of its own gap is not known"
+
+
+def audit_page(found: Found) -> str:
+    """audit.html: one self-contained file."""
+    return page(
+        _headline(found),
+        [_glance(found), _rates(found), _losses(found), _cells(found),
+         certificate(found["certificate"]), _says(found)],
+        lead=_lead(found),
+        eyebrow=f"FairSilo \N{MIDDLE DOT} audit \N{MIDDLE DOT} {found['data']}",
+        header=bullets([_sentence(text) for text in found["notes"]]) if found["notes"] else None,
+    )  # fmt: skip
+
+
+def _headline(found: Found) -> str:
+    gap = found["deo"]["pooled"]["value"]
+    if gap is None:
+        return "The gap between the groups could not be measured"
+    return f"The groups are recognised {100 * gap:.1f} percentage points apart"
+
+
+def _lead(found: Found) -> str:
+    groups = listing([f"\u201c{name}\u201d" for name in found["groups"]])
+    classes = listing([f"\u201c{name}\u201d" for name in found["protected"]], "or")
+    return (
+        f"An audit of {found['model']} on {count(found['rows'])} rows of "
+        f"{plural(found['silos'], 'silo')} ({found['which']}), from sums over each silo\u2019s "
+        f"rows only. Compared are the groups {groups} among people who truly are {classes}."
+    )
+
+
+def _glance(found: Found) -> Html:
+    level = _level(found)
+    spans = {
+        "Accuracy": (found["accuracy"]["value"], found["accuracy"]["wilson"], True),
+        "Balanced accuracy": (found["balanced_accuracy"], None, True),
+        "Rate gap (DEO)": (
+            found["deo"]["pooled"]["value"], found["deo"]["pooled"]["newcombe"], True
+        ),
+        "Loss gap (DGEO)": (
+            found["dgeo"]["pooled"]["value"], found["dgeo"]["pooled"]["normal"], False
+        ),
+    }  # fmt: skip
+    entries = []
+    for name, (value, span, rate) in spans.items():
+        shown = percent(value, why=_EMPTY) if rate else number(value, why=_NO_LOSS)
+        words = (
+            el("small", f" {interval(Interval(*span), rate=rate)}") if span is not None else None
+        )
+        entries.append(el("div", el("dt", name), el("dd", shown, words)))
+    several = (
+        " Of several pairs the largest gap is shown; its range allows for having looked at all."
+        if len(found["pairs"]) > 1
+        else ""
+    )
+    return section(
+        "At a glance",
+        el("dl", *entries, class_="facts"),
+        lead=f"Ranges in small print hold with {level} confidence.{several}",
+        name="glance",
+    )
+
+
+def _rates(found: Found) -> Html:
+    level = _level(found)
+    columns = [
+        Column("Pair"),
+        Column("Class"),
+        Column("Rows", "figure"),
+        Column("All rows", "points", why=_EMPTY),
+        Column(f"{level} (Newcombe)", "figure"),
+        Column(f"{level} (bootstrap)", "figure"),
+        Column("Mean of silos", "points", why=_EMPTY),
+        Column(f"{level} (normal)", "figure"),
+        Column("Silos", "count"),
+    ]
+    rows: list[list[Child]] = []
+    for p in found["pairs"]:
+        pooled, mean = p["rate_gap"]["pooled"], p["rate_gap"]["mean"]
+        rows.append(
+            [_name(p), p["class"], _sizes(p), pooled["value"], _span(pooled["newcombe"], True),
+             _span(pooled["bootstrap"], True), mean["value"], _span(mean["normal"], True, _FEW),
+             mean["silos"]]
+        )  # fmt: skip
+    return section(
+        "Who is recognised (DEO)",
+        _chart(found, "rate_gap", "newcombe", None),
+        _table(columns, rows),
+        lead=(
+            "Of the people who truly are of a class, how many does the model recognise, and how "
+            "far apart are the groups? DEO is the absolute difference."
+        ),
+        name="rates",
+    )
+
+
+def _losses(found: Found) -> Html:
+    level = _level(found)
+    columns = [
+        Column("Pair"),
+        Column("Class"),
+        Column("All rows", "signed", digits=4, why=_NO_LOSS),
+        Column(f"{level} (normal)", "figure"),
+        Column(f"{level} (Chebyshev)", "figure"),
+        Column("Mean of silos", "signed", digits=4, why=_NO_LOSS),
+        Column(f"{level} (normal)", "figure"),
+        Column(f"{level} (Chebyshev)", "figure"),
+    ]
+    rows: list[list[Child]] = []
+    for p in found["pairs"]:
+        cells: list[Child] = [_name(p), p["class"]]
+        for estimator in ("pooled", "mean"):
+            one = p["loss_gap"][estimator]
+            cells += [one["value"], _span(one["normal"], False, _FEW),
+                      _span(one["chebyshev"], False, _FEW)]  # fmt: skip
+        rows.append(cells)
+    return section(
+        "How wrong it is (DGEO)",
+        _chart(found, "loss_gap", "normal", "chebyshev"),
+        _table(columns, rows),
+        lead=(
+            "The gap between the groups\u2019 average losses. The two estimates answer different "
+            "questions: all rows together, or every silo counting alike."
+        ),
+        name="losses",
+    )
+
+
+def _chart(found: Found, key: str, inner: str, outer: str | None) -> Html:
+    def row(p: Found, estimator: str, words: str) -> Dot:
+        one = p[key][estimator]
+        thick, thin = one.get(inner) or one.get("normal"), outer and one.get(outer)
+        name = f"{_name(p)} in {p['class']}"
+        return Dot(
+            f"{name} ({words})",
+            one["value"],
+            None if thick is None else Interval(*thick),
+            None if thin is None else Interval(*thin),
+            _sizes(p),
+            f"{shorten(name, 26)} ({words})",
+        )
+
+    ordered = sorted(found["pairs"], key=lambda p: -abs(p[key]["pooled"]["value"] or 0.0))
+    shown = ordered[: MOST_ROWS // 2]
+    limit = found["limit"] if key == "loss_gap" else None
+    allowed = "" if limit is None else f" The shaded range is the limit, \u00b1{plain(limit)}."
+    thin = "" if outer is None else " Thin: Chebyshev\u2019s bound."
+    cut = "" if len(shown) == len(ordered) else f" The {len(shown)} largest of {len(ordered)}."
+    return dots(
+        "Difference between the groups" if key == "rate_gap" else "Gap in average loss",
+        [
+            row(p, estimator, words)
+            for p in shown
+            for estimator, words in (("pooled", "all rows"), ("mean", "silos"))
+        ],
+        unit="percent" if key == "rate_gap" else "number",
+        signed=True,
+        limits=(-1.0, 1.0) if key == "rate_gap" else None,
+        band=None if limit is None else (-limit, limit),
+        caption=f"Thick whiskers: {_level(found)} confidence.{thin}{allowed}{cut}",
+    )
+
+
+def _cells(found: Found) -> Html:
+    level = _level(found)
+    columns = [
+        Column("Group"),
+        Column("True class"),
+        Column("Rows", "count"),
+        Column("Recognised", "percent", why=_EMPTY),
+        Column(f"{level} (Wilson)", "figure"),
+        Column(f"{level} (bootstrap)", "figure"),
+        Column("Mean loss", "number", why=_NO_LOSS),
+        Column("Silos that hide it", "count"),
+    ]
+    rows = [
+        [c["group"], c["class"], c["rows"], c["rate"], _span(c["wilson"], True, signed=False),
+         _span(c["bootstrap"], True, signed=False), c["loss"], c["hidden"]]
+        for c in found["cells"]
+    ]  # fmt: skip
+    charts = [
+        dots(
+            f"Truly \u201c{name}\u201d",
+            [
+                Dot(c["group"], c["rate"], c["wilson"] and Interval(*c["wilson"]),
+                    note=f"{c['right']:,} of {plural(c['rows'], 'row')}")
+                for c in cells[:MOST_ROWS]
+            ],
+            unit="percent",
+            limits=(0.0, 1.0),
+            caption=join_cut("Share recognised", len(cells), "groups"),
+        )
+        for name in found["classes"]
+        if (cells := [c for c in found["cells"] if c["class"] == name])
+    ]  # fmt: skip
+    return section(
+        "Every group and class",
+        grid(*charts) if len(charts) <= 6 else None,
+        _table(columns, rows),
+        name="cells",
+    )
+
+
+def _says(found: Found) -> Html:
+    unseen = found["unseen"]
+    items: list[Child] = [
+        "Each silo sends sums per group and class (rows, predictions, losses and their squares) "
+        "and its own gap with its variance; nothing else enters this page.",
+        f"Every interval holds with {_level(found)} confidence for one pair: among twenty pairs, "
+        "one is expected to miss.",
+        "The bootstrap redraws the counts of every cell; it and Newcombe\u2019s method answer the "
+        "same question and should agree.",
+        "The label is taken as the truth. Where past decisions were unfair, a model that "
+        "reproduces them equally well for all groups is still unfair.",
+    ]
+    if unseen is None:
+        items.append(
+            "Whether the model was trained on these rows is not known here; if it was, it may look "
+            "better than it is."
+        )
+    return section("What this says and does not say", bullets(items), name="limits")
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[Child]]) -> Html:
+    whole = table(columns, rows)
+    return whole if len(rows) <= MOST_ROWS else details(f"All {len(rows)} lines", whole)
+
+
+def _span(
+    span: Sequence[float] | None, rate: bool, why: str = _EMPTY, *, signed: bool = True
+) -> str:
+    return interval(None if span is None else Interval(*span), rate=rate, signed=signed, why=why)
+
+
+def _name(pair: Found) -> str:
+    return f"{pair['a']} \N{MINUS SIGN} {pair['b']}"
+
+
+def _sizes(pair: Found) -> str:
+    return f"{pair['rows_a']:,} and {pair['rows_b']:,}"
+
+
+def _level(found: Found) -> str:
+    return f"{100 * found['level']:g}%"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
