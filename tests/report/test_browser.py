@@ -9,9 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from fairsilo.report import Line, Point, lines, run_page, scatter, table, table_page
+from fairsilo.report import (
+    Line,
+    Point,
+    audit_page,
+    lines,
+    run_page,
+    scatter,
+    table,
+    table_page,
+)
 from tests.report.browser import Browser, find_chromium
 from tests.report.samples import HOSTILE, Sample, sample
+from tests.report.test_audit_page import audited
 
 SAMPLES = {
     "plain": sample(),
@@ -202,3 +212,14 @@ def test_building_blocks(show: Browser, tmp_path: Path) -> None:
     assert show.eval("document.querySelectorAll('.scatter .mark').length") == 27
     assert show.eval("document.querySelectorAll('.lines .mark').length") == 2
     assert show.eval("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_an_audit(show: Browser, tmp_path: Path, width: int) -> None:
+    (tmp_path / "audit.html").write_text(audit_page(audited(HOSTILE)), encoding="utf-8")
+    show.open(tmp_path / "audit.html", width=width)
+    assert show.eval("document.documentElement.scrollWidth") <= width
+    # Three pairs by two estimators, as rates and as losses; three groups in two classes.
+    assert show.eval("document.querySelectorAll('.dots .mark').length") == 6 + 6 + 6
+    assert show.eval("typeof window.hacked") == "undefined"
+    assert show.eval("document.querySelector('#certificate h2').innerText") == "Certificate"

@@ -30,7 +30,7 @@ def show_audit(found: Found, folder: Path) -> None:
         soft_wrap=True,
     )
     level = f"{100 * found['level']:g}%"
-    cells = _table("group", "true class", "rows", "rate", f"{level} Wilson", "bootstrap", "loss")
+    cells = _table("group", "class", "rows", "rate", f"{level} Wilson", "bootstrap", "loss")
     for c in found["cells"][:MOST]:
         cells.add_row(c["group"], c["class"], f"{c['rows']:,}", number(c["rate"], 3),
                       _span(c["wilson"]), _span(c["bootstrap"]), number(c["loss"], 3))  # fmt: skip

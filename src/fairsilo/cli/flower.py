@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -188,14 +189,14 @@ def audit(
     wait: Wait = 60.0,
     timeout: Timeout = 120.0,
 ) -> None:
-    """Measure a trained model on the silos' rows, with sums only; writes audit.json beside it."""
+    """Measure a trained model on the silos' rows, with sums only; leaves audit.json and .html."""
     space = _opened(folder)
-    from fairsilo.cli.flower_show import show_audit
+    from fairsilo.cli.audit_show import show_audit
 
     if not (model / "model.json").exists():
         raise FairSiloError(f"--model {model} is not a run folder: give one that has a model.json")
     _carry_out(space, out=model, audit=model, wait=wait, timeout=timeout)
-    show_audit(model)
+    show_audit(json.loads((model / "audit.json").read_text()), model)
 
 
 @app.command()

@@ -82,16 +82,6 @@ def show_result(out: Path) -> None:
     console.print(f"run folder: {out} (open report.html)", highlight=False, soft_wrap=True)
 
 
-def show_audit(out: Path) -> None:
-    """What an audit found."""
-    found = json.loads((out / "audit.json").read_text())
-    console = Console()
-    title = f"{found['test']['rows']:,} test rows of {len(found['silos'])} silos"
-    console.print(_table(title, [("model", found["test"])]))
-    for name, why in found["absent"].items():
-        console.print(Text(f"note: silo {name} {why}", style="yellow"))
-
-
 def show_comparison(found: Comparison) -> None:
     """How near the network run is to the simulation."""
     Console().print(

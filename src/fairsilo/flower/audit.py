@@ -1,4 +1,7 @@
-"""Measure a trained model anew on the silos' rows: one question, tallies summed over silos."""
+"""Measure a trained model anew on the silos' rows: one question, their evidence summed.
+
+What follows from the sum is `fairsilo.auditor`'s, as in simulation.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.auditor.document import Subject, document
 from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.audit import Auditor
+from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, loss
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Gather
 from fairsilo.flower.post import need
-from fairsilo.flower.result import evaluated
 from fairsilo.flower.vectors import evidence_from_vector, length_of
 from fairsilo.flower.wire import Ask
 from fairsilo.method.base import Plain
 from fairsilo.run import Saved
 
-AUDIT = "audit.json"
-
 
 def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved) -> dict[str, Any]:
-    """Metrics of a saved run's model on the silos' training and test rows of today."""
+    """audit.json of a saved run's model on the silos' rows of today."""
     model = saved.predictors[0]
     if len(saved.predictors) != 1 or not isinstance(model, Plain):
         raise FairSiloError("an audit over silos is for runs with one plain model: fedfair, fedavg")
@@ -39,17 +42,35 @@ def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved
     length = length_of("evaluate", "", charter, model.model.size)
     collected = gather.collect(ask, silos, length)
     need(collected.silos, charter.minimum_silos, collected.faults)
-    train, test = (one.tally for one in evidence_from_vector(collected.vector, charter))
+    train, test = evidence_from_vector(collected.vector, charter)
+    subject = Subject(
+        model=f"the {saved.description.get('method')} run",
+        data=charter.name,
+        which="the silos' own test rows",
+        # The silos' tables may have changed since training, and with them the rows drawn.
+        unseen=None,
+        label=charter.table.label,
+        group=charter.table.group,
+        groups=charter.groups,
+        protected=(charter.protected_class,),
+        limit=saved.metrics.get("epsilon"),
+        silos=len(collected.silos),
+        min_cell=None,
+    )
+    absent = {name: fault.why for name, fault in collected.faults.items()}
+    auditor = Auditor(charter.pairs, Names(charter.table.groups, charter.table.classes))
     return {
-        "fingerprint": charter.fingerprint,
-        "secure_aggregation": gather.secure,
-        "silos": list(collected.silos),
-        "absent": {name: fault.why for name, fault in collected.faults.items()},
-        "train": {
-            "rows": int(train.counts.sum()),
-            "loss": loss(train),
-            "accuracy": accuracy(train),
-            "dgeo_pooled": dgeo_pooled(train, charter.pairs),
+        **document(subject, auditor, test, [f"silo {name} {why}" for name, why in absent.items()]),
+        "network": {
+            "fingerprint": charter.fingerprint,
+            "secure_aggregation": gather.secure,
+            "silos": list(collected.silos),
+            "absent": absent,
         },
-        "test": evaluated(charter, test),
+        "train": {
+            "rows": int(train.tally.counts.sum()),
+            "loss": loss(train.tally),
+            "accuracy": accuracy(train.tally),
+            "dgeo_pooled": dgeo_pooled(train.tally, charter.pairs),
+        },
     }

@@ -16,10 +16,10 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from fairsilo.data.files import write_atomic
+from fairsilo.auditor import write
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.agnostic_session import AgnosticSession
-from fairsilo.flower.audit import AUDIT, audit
+from fairsilo.flower.audit import audit
 from fairsilo.flower.charter import Charter, read_charter
 from fairsilo.flower.gather import Gather, Plain
 from fairsilo.flower.journal import Journal
@@ -72,7 +72,7 @@ def _coordinate(
     gather = gather_for(charter, post, run, float(config["timeout"]))
     if config["audit"]:
         found = audit(charter, gather, silos, load(Path(str(config["audit"]))))
-        write_atomic(out / AUDIT, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
+        write(found, out)
         return
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
     session = SESSIONS.get(charter.method, Session)

@@ -1,0 +1,132 @@
+"""ONNX models of the three common shapes: a column per input, a matrix, a converter's maps."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from fairsilo.auditor import AuditOptions, execute
+from fairsilo.errors import FairSiloError
+from fairsilo.export.onnx import to_onnx
+from fairsilo.run import load
+from tests.auditor.conftest import NUMBERS, Case
+
+
+def saved(
+    folder: Path, nodes: list[Any], outputs: list[Any], width: int = 4, **consts: Any
+) -> Path:
+    """A graph with one matrix as its input."""
+    graph = helper.make_graph(
+        nodes, "model", [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["rows", width])],
+        outputs, [numpy_helper.from_array(value, name) for name, value in consts.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    return folder / "model.onnx"
+
+
+def sigmoid_model(case: Case, folder: Path) -> Path:
+    """Probability of the second class, (rows, 1), as a network's last layer gives it."""
+    nodes = [
+        helper.make_node("MatMul", ["X", "w"], ["z"]),
+        helper.make_node("Add", ["z", "b"], ["s"]),
+        helper.make_node("Sigmoid", ["s"], ["p"]),
+    ]
+    p = helper.make_tensor_value_info("p", TensorProto.FLOAT, ["rows", 1])
+    weights = {
+        "w": case.other.coef_.T.astype(np.float32),
+        "b": case.other.intercept_.astype(np.float32),
+    }
+    return saved(folder, nodes, [p], **weights)
+
+
+def zipmap_model(case: Case, folder: Path) -> Path:
+    """What scikit-learn's converter writes: labels, and maps from class to probability."""
+    w, b = case.other.coef_[0], case.other.intercept_[0]
+    nodes = [
+        helper.make_node(
+            "LinearClassifier", ["X"], ["label", "raw"], domain="ai.onnx.ml",
+            coefficients=[*(-w), *w], intercepts=[-b, b], classlabels_strings=["0", "1"],
+            multi_class=1, post_transform="LOGISTIC",
+        ),
+        helper.make_node(
+            "ZipMap", ["raw"], ["probabilities"], domain="ai.onnx.ml",
+            classlabels_strings=["0", "1"],
+        ),
+    ]  # fmt: skip
+    value = helper.make_map_type_proto(
+        TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    )
+    outputs = [
+        helper.make_tensor_value_info("label", TensorProto.STRING, ["rows"]),
+        helper.make_value_info("probabilities", helper.make_sequence_type_proto(value)),
+    ]
+    return saved(folder, nodes, outputs)
+
+
+@pytest.mark.parametrize("make", [sigmoid_model, zipmap_model])
+def test_a_matrix_of_numbers(case: Case, tmp_path: Path, make: Any) -> None:
+    common: dict[str, Any] = {"label": "label", "group": "group", "client": "client"}
+    answers = str(case.folder / "answers.csv")
+    found = execute(
+        AuditOptions(
+            data=case.table, model=make(case, tmp_path), split="part", rows="all", **common
+        )
+    )
+    want = execute(AuditOptions(data=answers, probability=("0=p0", "1=p1"), **common))
+    assert [cell["predicted"] for cell in found["cells"]] == [
+        cell["predicted"] for cell in want["cells"]
+    ]
+    assert found["dgeo"]["pooled"]["value"] == pytest.approx(
+        want["dgeo"]["pooled"]["value"], abs=1e-5
+    )
+    assert found["model"] == "model.onnx"
+
+
+def test_our_own_export_is_the_run(case: Case, tmp_path: Path) -> None:
+    (tmp_path / "run.onnx").write_bytes(to_onnx(load(case.model)))
+    common: dict[str, Any] = {"data": case.table, "split": "part", "client": "client"}
+    found = execute(
+        AuditOptions(
+            model=tmp_path / "run.onnx", label="label", group="group", protected_class=("1",),
+            epsilon=0.05, **common,
+        )
+    )  # fmt: skip
+    want = execute(AuditOptions(model=case.model, **common))
+    assert found["deo"] == want["deo"]
+    bounds = want["certificate"]["bounds"]
+    assert found["certificate"]["bounds"] == pytest.approx(bounds, abs=1e-9)
+
+
+def test_mistakes(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def audit(model: Path, **more: Any) -> str:
+        given = {"data": case.table, "label": "label", "group": "group", **more}
+        with pytest.raises(FairSiloError) as error:
+            execute(AuditOptions(model=model, **given))
+        return str(error.value)
+
+    good = sigmoid_model(case, tmp_path)
+    assert "takes 4 numbers a row, and --features names 1" in audit(good, features=("x0",))
+    assert "there is no column 'x9'" in audit(good, features=(*NUMBERS[:3], "x9"))
+    score = helper.make_tensor_value_info("z", TensorProto.FLOAT, ["rows", 3])
+    wide = saved(
+        tmp_path, [helper.make_node("MatMul", ["X", "w"], ["z"])], [score],
+        w=np.ones((4, 3), np.float32),
+    )  # fmt: skip
+    assert "gives no probabilities for 2 classes" in audit(wide)
+    score = helper.make_tensor_value_info("z", TensorProto.FLOAT, ["rows", 1])
+    scores = saved(
+        tmp_path, [helper.make_node("MatMul", ["X", "w"], ["z"])], [score],
+        w=np.full((4, 1), 9, np.float32),
+    )  # fmt: skip
+    assert "give probabilities and not scores" in audit(scores)
+    (tmp_path / "bad.onnx").write_bytes(b"no graph")
+    assert "is not an ONNX model" in audit(tmp_path / "bad.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert "pip install 'fairsilo[export]'" in audit(scores)

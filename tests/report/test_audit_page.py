@@ -1,0 +1,60 @@
+"""audit.html and the certificate, as text; the browser's test is beside those of the run's page."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import fairsilo
+from fairsilo.report import audit_page, certificate_text
+from tests.report.samples import HOSTILE
+
+
+def audited(groups: tuple[str, ...], rows: int = 400, losses: bool = True) -> dict[str, object]:
+    """An audit of made-up answers."""
+    rng = np.random.default_rng(0)
+    s = np.array(groups, dtype=object)[np.arange(rows) % len(groups)]
+    y = rng.choice(["no", "yes"], rows)
+    p = rng.uniform(0.05, 0.95, rows)
+    answers = {"y_proba": p} if losses else {"y_pred": np.where(p > 0.5, "yes", "no")}
+    return fairsilo.audit(
+        y=y, sensitive_features=s, clients=np.arange(rows) % 3, epsilon=0.1, min_cell=2,
+        protected_class="yes", **answers,
+    ).found  # fmt: skip
+
+
+@pytest.mark.parametrize("losses", [True, False])
+def test_the_page_has_every_number_or_a_dash(losses: bool) -> None:
+    page = audit_page(audited(("Female", "Male"), losses=losses))
+    text = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL)
+    assert "percentage points apart" in text
+    assert not re.search(r"\bnan\b|\bNone\b|\binf\b", re.sub(r"<[^>]*>", " ", text))
+    assert ("There is no certificate" in text) != losses
+    for words in ("Newcombe", "bootstrap", "Chebyshev", "Wilson", "Mean of silos"):
+        assert words in text
+
+
+def test_names_are_text() -> None:
+    page = audit_page(audited(HOSTILE))
+    assert "<img" not in page
+    assert "<svg onload" not in page
+
+
+def test_many_pairs_are_folded() -> None:
+    page = audit_page(audited(tuple(f"group {k}" for k in range(9)), rows=2000))
+    assert "All 36 lines" in page
+    assert "The 7 largest of 36." in page
+
+
+def test_the_certificate_as_a_page_of_its_own() -> None:
+    found = audited(("Female", "Male"))
+    description = {"method": "fedfair", "groups": ["Female", "Male"], "protected_class": "yes",
+                   "schema": {"label": "income", "group": "sex"}}  # fmt: skip
+    metrics = {"certificate": found["certificate"], "train": {"rows": 1000}, "clients": 3}
+    text = certificate_text(description, metrics)
+    assert text.startswith("# Certificate of fairness between groups\n\n**Not certified.** On ")
+    assert "trained by `fedfair` on 1,000 rows of 3 parties" in text
+    assert "| Female \u2212 Male | yes | average over the silos |" in text
+    assert "## What it assumes" in text
