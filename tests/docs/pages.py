@@ -1,0 +1,83 @@
+"""Run what a page of the documentation shows: its Python, its commands, and what they print.
+
+    ```python             runs, all blocks of a page in one namespace
+    ```text               directly below a python block: what that block prints
+    ```console            lines `$ fairsilo ...` run, the lines below them are what they print
+
+`...` in what is shown stands for anything; spaces and line ends do not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from fairsilo.cli import app
+from fairsilo.errors import FairSiloError
+
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to run and what the page says it prints; None where it says nothing."""
+
+    kind: str
+    source: str
+    shown: str | None
+
+
+def steps(text: str) -> Iterator[Step]:
+    """The runnable blocks of a page, in order."""
+    found = list(FENCE.finditer(text))
+    for k, block in enumerate(found):
+        kind, body = block.groups()
+        if kind == "python":
+            after = found[k + 1] if k + 1 < len(found) else None
+            between = "" if after is None else text[block.end() : after.start()]
+            output = after and after[1] == "text" and not between.strip()
+            yield Step(kind, body, after[2] if after and output else None)
+        elif kind == "console":
+            for one in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+                command, _, shown = one.replace("\\\n", " ").partition("\n")
+                yield Step(kind, command, shown or None)
+
+
+def run(step: Step, names: dict[str, Any]) -> str:
+    """What the step prints."""
+    if step.kind == "python":
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(step.source, "page", "exec"), names)
+        return printed.getvalue()
+    program, *arguments = shlex.split(step.source, comments=True)
+    assert program == "fairsilo", f"only fairsilo runs here: {step.source}"
+    done = CliRunner().invoke(app, arguments)
+    if isinstance(done.exception, FairSiloError):
+        return f"fairsilo: {done.exception}\n"
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.stdout
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether a page shows what was printed."""
+    return doctest.OutputChecker().check_output(shown, printed, LOOSELY)
+
+
+if __name__ == "__main__":
+    names: dict[str, Any] = {}
+    for step in steps(Path(sys.argv[1]).read_text()):
+        printed = run(step, names)
+        mark = "" if step.shown is None or matches(step.shown, printed) else "  <-- DIFFERS"
+        print(f"--- {step.source.strip().splitlines()[0]}{mark}\n{printed}")

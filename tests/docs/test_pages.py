@@ -1,0 +1,60 @@
+"""All code on the pages runs, and prints what the pages show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import matches, run, steps
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if any(steps(p.read_text())))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)
+    names: dict[str, Any] = {"__name__": "page"}
+    with warnings.catch_warnings():
+        for step in steps(page.read_text()):
+            printed = run(step, names)
+            if step.shown is not None:
+                assert matches(step.shown, printed), f"{step.source}\nprints\n{printed}"
+
+
+def test_a_page_that_shows_something_else_is_found() -> None:
+    shown = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n"
+    (step,) = steps(shown)
+    assert not matches(step.shown or "", run(step, {}))
+    (step,) = steps(shown.replace("3", "2"))
+    assert matches(step.shown or "", run(step, {}))
+    (step,) = steps("```console\n$ fairsilo version\n...\n```")
+    assert run(step, {}).strip()
+
+
+@pytest.mark.parametrize(
+    "script", [p for p in EXAMPLES if p.stem != "quickstart"], ids=lambda path: path.stem
+)
+def test_example(script: Path, tmp_path: Path) -> None:
+    """`quickstart` is tested with the estimator."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
