@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 
-.PHONY: run test test-network lint bench clean
+.PHONY: run test test-network lint bench docs clean
 
 run: $(READY)  ## train a fair model on real data and leave a report
 	$(BIN)/fairsilo train --data adult --epsilon 0.1 --out runs/adult
@@ -23,6 +23,9 @@ lint: $(DEV)
 
 bench: $(DEV)  ## the core's speed and memory, as ratios in one run
 	$(BIN)/python -m benchmarks.core
+
+docs: $(DEV)  ## the documentation, in build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("fairsilo needs Python 3.11 or newer: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'

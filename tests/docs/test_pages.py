@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,15 +45,14 @@ def test_a_page_that_shows_something_else_is_found() -> None:
 @pytest.mark.parametrize(
     "script", [p for p in EXAMPLES if p.stem != "quickstart"], ids=lambda path: path.stem
 )
-def test_example(script: Path, tmp_path: Path) -> None:
+def test_example(
+    script: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """`quickstart` is tested with the estimator."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out.strip()
