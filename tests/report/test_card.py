@@ -51,8 +51,11 @@ def test_names_are_text_and_not_markup(name: str) -> None:
 
 def test_a_certificate_is_shown_when_there_is_one() -> None:
     description, metrics, _ = sample().files()
-    assert "nobody has yet measured" in card_markdown(card(description, metrics))
-    certified = {**metrics, "certificate": {"level": 0.95, "pairs": [{"bound": 0.1234567}]}}
-    text = card_markdown(card(description, certified))
-    assert "- level: 0.9500" in text
-    assert "- bound: 0.1235" in text
+    without = {key: value for key, value in metrics.items() if key != "certificate"}
+    assert "This run has none." in card_markdown(card(description, without))
+    bounds = {"chebyshev": 0.1234567, "cantelli": 0.1, "normal": 0.05}
+    found = {"level": 0.95, "statement": "Kept.", "bounds": bounds, "assumes": ["much"]}
+    text = card_markdown(card(description, {**metrics, "certificate": found}))
+    assert "with 95% confidence: chebyshev 0.1235, cantelli 0.1000, normal 0.0500." in text
+    assert "Kept." in text
+    assert "- much" in text

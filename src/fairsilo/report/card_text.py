@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fairsilo.report.card import Card
 from fairsilo.report.sections.cards import FIGURES
@@ -140,28 +139,15 @@ def _groups(card: Card) -> str:
 def _certificate(card: Card) -> str:
     found = card["certificate"]
     if not found:
-        return (
-            "## Certificate\n\nNone: nobody has yet measured this model on rows held out from all "
-            "of its training and tuning."
-        )
-    return "## Certificate\n\n" + "\n".join(_bullets(found))
-
-
-def _bullets(value: Mapping[str, Any], depth: int = 0) -> list[str]:
-    """Nested data as a nested list."""
-    lines = []
-    for key, one in value.items():
-        name = f"{'    ' * depth}- {_text(key).replace('_', ' ')}"
-        if isinstance(one, Mapping):
-            lines += [f"{name}:", *_bullets(one, depth + 1)]
-        elif isinstance(one, list | tuple):
-            lines.append(f"{name}:")
-            for k, item in enumerate(one):
-                nested = item if isinstance(item, Mapping) else {str(k + 1): item}
-                lines += _bullets(nested, depth + 1)
-        else:
-            lines.append(f"{name}: {_number(one) if isinstance(one, float) else _text(one)}")
-    return lines
+        return "## Certificate\n\nThis run has none."
+    lines = ["## Certificate", _text(found["statement"])]
+    if found["bounds"]["chebyshev"] is not None:
+        bounds = ", ".join(f"{name} {_number(value)}" for name, value in found["bounds"].items())
+        lines.append(f"Bounds of the largest gap, with {found['level']:.0%} confidence: {bounds}.")
+    if found["assumes"]:
+        lines.append("What it assumes:")
+        lines.append("\n".join(f"- {_text(one)}" for one in found["assumes"]))
+    return "\n\n".join(lines)
 
 
 def _training(card: Card) -> str:
