@@ -12,7 +12,7 @@ import fairsilo
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
     {"errors", "compute"},
-    {"privacy"},
+    {"privacy", "dp"},
     {"data", "partition", "model"},
     {"fairness"},
     {"solver"},

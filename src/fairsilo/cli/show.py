@@ -93,6 +93,8 @@ def show_run(run: Run, folder: Path) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if "dp" in metrics:
+        console.print(_price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
     mark = "green" if metrics["converged"] else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
@@ -104,10 +106,19 @@ def show_run(run: Run, folder: Path) -> None:
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
 
 
+def _price(dp: dict[str, Any], noise: float) -> str:
+    """What differential privacy cost, and how far it blurs what is said of the training rows."""
+    return (
+        f"differential privacy of a training row: epsilon {dp['epsilon_spent']:.4g} of "
+        f"{dp['epsilon']:g} spent in {dp['releases']} releases, delta {dp['delta']:g}; figures on "
+        f"training rows carry noise (DGEO: standard deviation {noise:.3f})"
+    )
+
+
 def _title(run: Run) -> str:
     prepared = run.prepared
     return (
-        f"{Path(run.options.data).name}: {prepared.federation.rows:,} training rows of "
+        f"{Path(run.options.data).name}: {run.metrics['train']['rows']:,} training rows of "
         f"{prepared.federation.clients} clients, {len(prepared.test_y):,} test rows; "
         f"{' and '.join(prepared.groups)} in {prepared.protected_class}"
     )

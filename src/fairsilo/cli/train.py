@@ -10,6 +10,7 @@ import typer
 from fairsilo.errors import FairSiloError
 
 DATA, WHO, HOW, OUT = "Data", "Who holds which row", "Training", "Output"
+PRIVACY = "Differential privacy"
 
 
 def train(
@@ -50,6 +51,13 @@ def train(
         typer.Option(
             help="Folder with the raw files of compas and drug.",
             envvar="FAIRSILO_DATA",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON file that declares the columns; --dp-epsilon on own data needs it.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -122,6 +130,36 @@ def train(
         bool,
         typer.Option(help="Also train without the constraint, to compare.", rich_help_panel=HOW),
     ] = True,
+    dp_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The most that the training may show of one row; 4 is usual. Default: no limit.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    dp_delta: Annotated[
+        float,
+        typer.Option(
+            help="The chance of showing more; far below one over the rows.", rich_help_panel=PRIVACY
+        ),
+    ] = 1e-5,
+    dp_split: Annotated[
+        str,
+        typer.Option(
+            help="Shares of the budget: encoder, objective, constraint.", rich_help_panel=PRIVACY
+        ),
+    ] = "0.1,0.75,0.15",
+    dp_clip: Annotated[
+        float,
+        typer.Option(help="The longest gradient of one row.", rich_help_panel=PRIVACY),
+    ] = 1.0,
+    dp_noise: Annotated[
+        str,
+        typer.Option(
+            help="shared (clients add shares, under secure aggregation) or full (each all of it).",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = "shared",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -169,6 +207,12 @@ def train(
         engine=engine,
         variant=variant,
         data_dir=data_dir,
+        schema=schema,
+        dp_epsilon=dp_epsilon,
+        dp_delta=dp_delta,
+        dp_split=_shares(dp_split),
+        dp_clip=dp_clip,
+        dp_noise=dp_noise,
     )
     folder = out or Path("runs") / f"{Path(data).stem}-{method}"
     check_out(folder)
@@ -190,6 +234,18 @@ def names_in(option: str, text: str) -> tuple[str, ...]:
             f"{option} {text!r} cannot be read: close the double quotes, and separate by commas"
         ) from None
     return tuple(name.strip() for name in names) or ("",)
+
+
+def _shares(text: str) -> tuple[float, float, float]:
+    """Three numbers with commas between them."""
+    try:
+        encoder, objective, constraint = map(float, text.split(","))
+    except ValueError:
+        raise FairSiloError(
+            f"--dp-split {text!r} is not three numbers (encoder, objective, constraint), such as "
+            "0.1,0.75,0.15"
+        ) from None
+    return encoder, objective, constraint
 
 
 def check_out(folder: Path) -> None:

@@ -8,7 +8,7 @@ from fairsilo.data.encoder import Encoder, EncoderSums
 from fairsilo.data.fetch import CheckResult, check, fetch
 from fairsilo.data.files import write_atomic
 from fairsilo.data.sample import Sample, build_labels
-from fairsilo.data.schema import Category, Number, Schema, infer_schema
+from fairsilo.data.schema import Category, Number, Schema, infer_schema, read_schema
 from fairsilo.data.synthetic import make_table
 from fairsilo.data.table import CLIENT_COLUMN, read_table
 
@@ -29,6 +29,7 @@ __all__ = [
     "infer_schema",
     "load",
     "make_table",
+    "read_schema",
     "read_table",
     "schema_of",
     "write_atomic",

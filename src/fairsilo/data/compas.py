@@ -73,6 +73,14 @@ COMPAS = DataSet(
         "race": ("African-American", "Caucasian"),
         "c_charge_degree": ("F", "M"),
     },
+    bounds={
+        "age": (18, 100),
+        "juv_fel_count": (0, 10),
+        "juv_misd_count": (0, 10),
+        "juv_other_count": (0, 10),
+        "priors_count": (0, 40),
+        "decile_score": (1, 10),
+    },
     variants=("default", "deciles"),
 )
 """The data set after the filter, with nine features."""

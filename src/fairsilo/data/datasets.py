@@ -53,7 +53,7 @@ def schema_of(name: str, frame: pd.DataFrame, *, drop_group: bool = False) -> Sc
         if column in left_out:
             continue
         if is_number(frame[column]):
-            features.append(Number(name=column))
+            features.append(Number(name=column, bounds=dataset.bounds.get(column)))
         else:
             values = dataset.vocabularies.get(column) or vocabulary(frame[column])
             features.append(Category(name=column, values=values))

@@ -96,6 +96,8 @@ DRUG = DataSet(
     read=read,
     group_features=("ethnicity",),
     vocabularies={column: tuple(words.values()) for column, words in ANSWERS.items()},
+    # Normal scores and what stands for the answers: the publisher's numbers lie within.
+    bounds=dict.fromkeys((*ANSWERS, *SCORES), (-4.0, 4.0)),
     variants=("default", "categories", "onehot"),
 )
 """All rows of the survey; abuse is any answer but "never used"."""

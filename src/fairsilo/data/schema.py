@@ -1,10 +1,12 @@
 """What the columns of a table mean, agreed before training and saved with the model."""
 
+import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairsilo.data.columns import column, is_number, numbers, vocabulary
 from fairsilo.errors import FairSiloError
@@ -22,6 +24,15 @@ class Number(BaseModel):
 
     kind: Literal["number"] = "number"
     name: str
+    bounds: tuple[float, float] | None = None
+    """The least and the largest value, as publicly known: differential privacy needs them, and
+    must not read them off the rows. A value beyond counts as the bound."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.bounds and not -math.inf < self.bounds[0] < self.bounds[1] < math.inf:
+            raise ValueError(f"the bounds of {self.name!r} must be two numbers, the lower first")
+        return self
 
 
 class Category(BaseModel):
@@ -76,6 +87,22 @@ class Schema(BaseModel):
         if self.label in self.columns or self.label == self.group:
             raise ValueError(f"the label {self.label!r} is also a feature or the group")
         return self
+
+
+def read_schema(path: Path) -> Schema:
+    """Read a declared schema: the JSON object that `schema` is in a run's model.json."""
+    try:
+        return Schema.model_validate_json(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise FairSiloError(
+            f"cannot read the schema {path} ({reason}): give a JSON file such as the value of "
+            '"schema" in a run\'s model.json'
+        ) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise FairSiloError(f"{path} is not a valid schema ({where}: {first['msg']})") from None
 
 
 def infer_schema(

@@ -50,6 +50,8 @@ class DataSet:
     group_features: tuple[str, ...]
     """The features that give the group away; `drop_group` leaves them out."""
     vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Public bounds of the numeric columns: round numbers from their meaning, not from the rows."""
     variants: tuple[str, ...] = ("default",)
     shipped: bool = False
     """Whether the files are inside this package, xz-compressed."""

@@ -48,7 +48,7 @@ class Clientwise:
         self.model = model
         self.local = local
         self.release = release
-        self.silos = [_padded(rows, start, stop) for start, stop in pairwise(offsets)]
+        self.silos = [padded(rows, start, stop) for start, stop in pairwise(offsets)]
 
     def answer(self, query: Query, order: Order) -> Sums:
         """The sum of what the silos release; under `local`, each D_k stays its silo's own."""
@@ -77,7 +77,7 @@ class Clientwise:
         return drive(solver, self.answer, theta0, epsilon, rounds, watch)
 
 
-def _padded(rows: Rows, start: int, stop: int) -> Rows:
+def padded(rows: Rows, start: int, stop: int) -> Rows:
     """A silo's rows, filled up with rows of weight zero to a power of two.
 
     Silos of any size then share a few compiled programs instead of one each.

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairsilo.dp import Split
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.model import MODELS
@@ -16,6 +17,9 @@ from fairsilo.solver import SOLVERS
 
 ESTIMATORS = ("mean", "pooled")
 ENGINES = ("pooled", "clientwise")
+NOISE = ("shared", "full")
+PRIVATE_METHODS = ("fedfair", "fedavg")
+"""The methods that differential privacy is worked out for."""
 ALPHA = 0.5
 LARGEST_SEED = 2**32 - 1
 
@@ -46,6 +50,13 @@ class Options:
     engine: str = "pooled"
     variant: str = "default"
     data_dir: Path | None = None
+    schema: Path | None = None
+    min_cell: int = 0
+    dp_epsilon: float | None = None
+    dp_delta: float = 1e-5
+    dp_split: tuple[float, float, float] = (0.1, 0.75, 0.15)
+    dp_clip: float = 1.0
+    dp_noise: str = "shared"
 
     def __post_init__(self) -> None:
         choose("--method", self.method, METHODS)
@@ -77,6 +88,53 @@ class Options:
             )
         if self.split is not None and self.test_fraction is not None:
             raise FairSiloError("give --split or --test-fraction, not both")
+        if self.min_cell < 0:
+            raise FairSiloError(f"--min-cell is {self.min_cell}: give 0 or more rows, such as 5")
+        if self.dp_epsilon is not None:
+            self._check_private(self.dp_epsilon)
+
+    def _check_private(self, dp_epsilon: float) -> None:
+        """Refuse what differential privacy cannot go with."""
+        if not 0 < dp_epsilon < math.inf:
+            raise FairSiloError(
+                f"--dp-epsilon is {dp_epsilon}: give a number above 0, such as 4; leave it out for "
+                "training without differential privacy"
+            )
+        if not 0 < self.dp_delta < 1:
+            raise FairSiloError(
+                f"--dp-delta is {self.dp_delta}: give a number between 0 and 1, far below one over "
+                "the number of rows, such as 1e-5"
+            )
+        if not 0 < self.dp_clip < math.inf:
+            raise FairSiloError(f"--dp-clip is {self.dp_clip}: give a number above 0, such as 1")
+        choose("--dp-noise", self.dp_noise, NOISE)
+        Split(*self.dp_split)
+        if self.method not in PRIVATE_METHODS:
+            raise FairSiloError(
+                f"--method {self.method} has no differential privacy: use one of "
+                f"{', '.join(PRIVATE_METHODS)}, or leave out --dp-epsilon"
+            )
+        if self.estimator == "mean":
+            raise FairSiloError(
+                "--estimator mean divides by every client's own counts, which one row can change "
+                "at will: with --dp-epsilon use --estimator pooled"
+            )
+        if self.solver == "lbfgs" or (self.solver == "newton" and self.model == "mlp"):
+            other = "agp" if self.model == "mlp" else "newton or agp"
+            raise FairSiloError(
+                f"--solver {self.solver} does not train {self.model} under noise: with "
+                f"--dp-epsilon use --solver {other}"
+            )
+        if self.min_cell:
+            raise FairSiloError(
+                "--min-cell looks at exact counts, and --dp-epsilon hides small cells by noise "
+                "already: leave one of them out"
+            )
+        if self.variant == "onehot":
+            raise FairSiloError(
+                "--variant onehot reads its vocabulary off the rows, which --dp-epsilon forbids: "
+                "use another variant"
+            )
 
 
 def check_seed(seed: int) -> None:

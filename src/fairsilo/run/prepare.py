@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -21,6 +21,7 @@ from fairsilo.data import (
     build_labels,
     infer_schema,
     load,
+    read_schema,
     read_table,
     schema_of,
 )
@@ -68,28 +69,33 @@ class Prepared:
         return f"{names[pair.a]} - {names[pair.b]} in {classes[pair.c]}"
 
 
-def prepare(options: Options) -> Prepared:
-    """Read, split, encode. Raises FairSiloError before anything is written."""
+Fit = Callable[[list[pd.DataFrame], Schema], Encoder]
+"""Makes the encoder from the silos' tables: each gives sums of its own."""
+
+
+def prepare(options: Options, fit: Fit | None = None) -> Prepared:
+    """Read, split, encode. Raises FairSiloError before anything is written.
+
+    With a `fit` of its own the caller also sees to it that there are rows enough: not everybody
+    may count them.
+    """
     frame, schema, options = _table(options)
     y, s = build_labels(frame, schema)
     protected, groups, constraints = _constraints(schema, options)
     client, names = share_out(frame, y, options, schema.classes.index(protected))
 
     trained = client >= 0
-    encoder = Encoder.fit(schema, _encoder_sums(frame[trained], client[trained], schema))
+    rows, holder = frame[trained], client[trained]
+    if fit is None:
+        encoder = Encoder.fit(schema, _encoder_sums(rows, holder, schema))
+    else:
+        encoder = fit(silo_tables(rows, holder), schema)
     shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
     federation = Federation.of(
         encoder.transform(frame[trained]), y[trained], s[trained], client[trained], **shape
     )
-    if len(np.unique(federation.y)) < 2:
-        only = schema.classes[int(federation.y[0])]
-        raise FairSiloError(
-            f"all training rows are of class {only!r}: give rows of at least two classes"
-        )
-    totals = totals_of(federation, constraints)
-    if options.method in ("fedfair", "lco"):
-        estimator = "local" if options.method == "lco" else options.estimator
-        check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
+    if fit is None:
+        _check_rows(federation, constraints, schema, options)
     test = client == TEST
     owner = owners(frame, options)
     return Prepared(
@@ -108,6 +114,21 @@ def prepare(options: Options) -> Prepared:
     )
 
 
+def _check_rows(
+    federation: Federation, constraints: Sequence[Dgeo], schema: Schema, options: Options
+) -> None:
+    """Refuse rows that no training or no constraint can use."""
+    if len(np.unique(federation.y)) < 2:
+        only = schema.classes[int(federation.y[0])]
+        raise FairSiloError(
+            f"all training rows are of class {only!r}: give rows of at least two classes"
+        )
+    totals = totals_of(federation, constraints)
+    if options.method in ("fedfair", "lco"):
+        estimator = "local" if options.method == "lco" else options.estimator
+        check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
+
+
 def _group_columns(options: Options, schema: Schema, encoder: Encoder) -> tuple[int, ...]:
     """Where the features that name the group ended up: "sex=Female", "ethnicity"."""
     known = DATASETS.get(options.data)
@@ -121,17 +142,21 @@ def _group_columns(options: Options, schema: Schema, encoder: Encoder) -> tuple[
 
 def _encoder_sums(frame: pd.DataFrame, client: Ints, schema: Schema) -> EncoderSums:
     """Every silo's own sums, added: the same numbers as over a network."""
+    return reduce(add, (EncoderSums.of(one, schema) for one in silo_tables(frame, client)))
+
+
+def silo_tables(frame: pd.DataFrame, client: Ints) -> list[pd.DataFrame]:
+    """The rows of every silo."""
     order = np.argsort(client, kind="stable")
     cuts = np.flatnonzero(np.diff(client[order])) + 1
-    parts = np.split(order, cuts)
-    return reduce(add, (EncoderSums.of(frame.iloc[part], schema) for part in parts))
+    return [frame.iloc[part] for part in np.split(order, cuts)]
 
 
 def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
     if options.data in DATASETS:
         known = DATASETS[options.data]
-        for name in ("label", "group", "client", "split"):
+        for name in ("label", "group", "client", "split", "schema"):
             if getattr(options, name) is not None:
                 raise FairSiloError(
                     f"--{name} does not go with the data set {options.data!r}, whose columns are "
@@ -164,9 +189,11 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
                 "--clients and --partition"
             )
         options = replace(options, client=CLIENT_COLUMN)
-    exclude = [name for name in (options.client, options.split) if name is not None]
     assert options.label is not None
     assert options.group is not None
+    if options.schema is not None:
+        return frame, _declared(options), options
+    exclude = [name for name in (options.client, options.split) if name is not None]
     schema = infer_schema(
         frame,
         label=options.label,
@@ -175,6 +202,25 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
         drop_group=options.drop_group,
     )
     return frame, schema, options
+
+
+def _declared(options: Options) -> Schema:
+    """The schema of --schema, which must be about the columns that the options name."""
+    assert options.schema is not None
+    schema = read_schema(options.schema)
+    for name, value in (("label", schema.label), ("group", schema.group)):
+        if getattr(options, name) != value:
+            raise FairSiloError(
+                f"--{name} is {getattr(options, name)!r} and the file {options.schema} says "
+                f"{value!r}: correct one of them"
+            )
+    both = {options.client, options.split} & set(schema.columns)
+    if both:
+        raise FairSiloError(
+            f"column {both.pop()!r} says who holds a row or which are for testing, so it cannot be "
+            f"a feature: take it out of {options.schema}"
+        )
+    return schema
 
 
 def _constraints(schema: Schema, options: Options) -> tuple[str, tuple[str, ...], tuple[Dgeo, ...]]:

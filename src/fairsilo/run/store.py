@@ -116,6 +116,7 @@ def _describe(run: Run) -> dict[str, Any]:
     options, prepared = run.options, run.prepared
     settings = asdict(options)
     settings.pop("data_dir")
+    settings.pop("schema")
     settings["data"] = options.data if "/" not in options.data else Path(options.data).name
     return {
         "format": FORMAT,

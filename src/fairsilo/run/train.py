@@ -67,6 +67,10 @@ def plan(options: Options, prepared: Prepared) -> Task:
 
 def execute(options: Options, watch: Watch | None = None, baseline: bool = True) -> Run:
     """Read the data, train, evaluate. Nothing is written."""
+    if options.dp_epsilon is not None:
+        from fairsilo.run.private import execute_private
+
+        return execute_private(options, watch)
     prepared = prepare(options)
     task = plan(options, prepared)
     started = time.perf_counter()
@@ -80,18 +84,28 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     return Run(options, prepared, trained, metrics)
 
 
+@dataclass(frozen=True)
+class Training:
+    """What is said of the training rows: measured, or under differential privacy released."""
+
+    figures: Metrics
+    """`train` of metrics.json."""
+    by_client: list[Metrics]
+    reason: str
+    common: int | None = None
+    """The most frequent class; None: as the rows say."""
+
+
 def measure(
-    options: Options, prepared: Prepared, task: Task, trained: Trained, seconds: float
+    options: Options,
+    prepared: Prepared,
+    task: Task,
+    trained: Trained,
+    seconds: float,
+    training: Training | None = None,
 ) -> Metrics:
     """The keys of design section 7, and what the report shows beside them."""
-    # A method with one model per client is measured on the training rows client by client.
-    own = itertools.cycle(trained.predictors)
-    silos = [
-        tally_of(one, part.x, part.y, part.s, prepared, options.seed)
-        for one, part in zip(own, prepared.federation.parts(), strict=False)
-    ]
-    whole = sum(silos[1:], start=silos[0])
-    pairs = prepared.constraints
+    training = training or measure_training(options, prepared, task, trained)
     outcome, clients = trained.outcome, prepared.federation.clients
     single = isinstance(task.solver, Agp) and task.engine == "pooled" and options.method != "af"
     width = 4 if single else 8
@@ -108,14 +122,8 @@ def measure(
         "clients": clients,
         "rounds": outcome.rounds,
         "converged": converged,
-        "reason": explain(task, trained, whole, prepared),
-        "train": {
-            "rows": prepared.federation.rows,
-            "loss": loss(whole),
-            "accuracy": accuracy_of(whole),
-            "dgeo_mean": dgeo_mean(silos, pairs),
-            "dgeo_pooled": dgeo_pooled(whole, pairs),
-        },
+        "reason": training.reason,
+        "train": training.figures,
         "test": {
             "rows": len(prepared.test_y),
             **_on_average(prepared, test),
@@ -123,7 +131,7 @@ def measure(
                 [one.tally for one in test], prepared.schema.groups, prepared.schema.classes
             ),
         },
-        "constant": constant_metrics(prepared),
+        "constant": constant_metrics(prepared, training.common),
         "certificate": _certificate(prepared, test, limit),
         "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
         "bytes_down": trained.numbers_down * width * clients * outcome.rounds,
@@ -131,7 +139,31 @@ def measure(
         "setup_exchanges": SETUP_EXCHANGES + (options.method == "af"),
         "seconds": seconds,
         "notes": list(trained.notes),
-        "by_client": [
+        "by_client": training.by_client,
+    }
+    return without_figures(found) if outcome.status is Status.DIVERGED else found
+
+
+def measure_training(
+    options: Options, prepared: Prepared, task: Task, trained: Trained
+) -> Training:
+    """The training rows as they are. One model per client is measured client by client."""
+    own = itertools.cycle(trained.predictors)
+    silos = [
+        tally_of(one, part.x, part.y, part.s, prepared, options.seed)
+        for one, part in zip(own, prepared.federation.parts(), strict=False)
+    ]
+    whole = sum(silos[1:], start=silos[0])
+    pairs = prepared.constraints
+    return Training(
+        figures={
+            "rows": prepared.federation.rows,
+            "loss": loss(whole),
+            "accuracy": accuracy_of(whole),
+            "dgeo_mean": dgeo_mean(silos, pairs),
+            "dgeo_pooled": dgeo_pooled(whole, pairs),
+        },
+        by_client=[
             {
                 "client": name,
                 "rows": int(silo.counts.sum()),
@@ -140,8 +172,8 @@ def measure(
             }
             for name, silo in zip(prepared.client_names, silos, strict=True)
         ],
-    }
-    return without_figures(found) if outcome.status is Status.DIVERGED else found
+        reason=explain(task, trained, whole, prepared),
+    )
 
 
 def without_figures(metrics: Metrics) -> Metrics:
@@ -174,10 +206,12 @@ def tally_of(
     )
 
 
-def ending(outcome: Outcome, tolerance: float, train: Tally, classes: Sequence[str]) -> str:
+def ending(
+    outcome: Outcome, tolerance: float, tally: Tally, classes: Sequence[str], rows: str = "training"
+) -> str:
     """Why a solver ended, in words; a collapsed model is called so even where it converged.
 
-    A diverged one is not: what it predicts means nothing.
+    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named.
     """
     last = outcome.last
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
@@ -188,10 +222,10 @@ def ending(outcome: Outcome, tolerance: float, train: Tally, classes: Sequence[s
         Status.STALLED: f"not converged: no further progress with {left}, {limit}",
         Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
     }[outcome.status]
-    predicted = train.counts.sum(axis=(0, 1))
+    predicted = tally.counts.sum(axis=(0, 1))
     if outcome.status is not Status.DIVERGED and np.count_nonzero(predicted) == 1:
         name = classes[int(np.argmax(predicted))]
-        reason = f"collapsed to a constant: every training row is predicted {name!r}; {reason}"
+        reason = f"collapsed to a constant: every {rows} row is predicted {name!r}; {reason}"
     return reason
 
 
@@ -236,10 +270,11 @@ def _on_average(prepared: Prepared, test: Sequence[Evidence]) -> dict[str, float
     return average([summary(one.tally, prepared.constraints) for one in test])
 
 
-def constant_metrics(prepared: Prepared) -> dict[str, float | None]:
+def constant_metrics(prepared: Prepared, common: int | None = None) -> dict[str, float | None]:
     """Always the most frequent training class: what any model has to beat."""
     schema, y, s = prepared.schema, prepared.test_y, prepared.test_s
-    common = int(np.argmax(np.bincount(prepared.federation.y, minlength=len(schema.classes))))
+    if common is None:
+        common = int(np.argmax(np.bincount(prepared.federation.y, minlength=len(schema.classes))))
     tally = Tally.of(
         y,
         s,

@@ -4,6 +4,7 @@ from fairsilo.solver.agp import Agp
 from fairsilo.solver.base import Order, Query, Record, Solver, State, Status, Sums, done
 from fairsilo.solver.lbfgs import Lbfgs
 from fairsilo.solver.newton import Newton
+from fairsilo.solver.noisy import Noisy
 
 SOLVERS: dict[str, type[Newton] | type[Lbfgs] | type[Agp]] = {
     "newton": Newton,
@@ -17,6 +18,7 @@ __all__ = [
     "Agp",
     "Lbfgs",
     "Newton",
+    "Noisy",
     "Order",
     "Query",
     "Record",

@@ -63,6 +63,14 @@ ADULT = DataSet(
     read=read,
     group_features=("sex",),
     vocabularies=VOCABULARIES,
+    bounds={
+        "age": (16, 100),
+        "fnlwgt": (0, 1_500_000),
+        "education-num": (1, 16),
+        "capital-gain": (0, 100_000),
+        "capital-loss": (0, 5_000),
+        "hours-per-week": (0, 100),
+    },
     shipped=True,
 )
 """The data set as the paper uses it: 14 features, 104 encoded columns."""

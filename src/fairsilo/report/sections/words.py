@@ -45,6 +45,12 @@ OPTIONS = {
     "rounds": "the most rounds that were allowed",
     "engine": "where the sums were computed",
     "variant": "which encoding of a named data set",
+    "min_cell": "clients with fewer rows in a compared group take no part with that group",
+    "dp_epsilon": "the budget of differential privacy: the most that one row may show",
+    "dp_delta": "the chance that differential privacy allows for showing more",
+    "dp_split": "shares of that budget: encoder, objective, constraint",
+    "dp_clip": "the longest gradient of one row under differential privacy",
+    "dp_noise": "whether clients share the noise (secure aggregation) or each adds all of it",
 }
 
 

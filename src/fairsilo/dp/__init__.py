@@ -1,0 +1,18 @@
+"""Differential privacy of what silos release: budget, noise, clipping bounds, plan."""
+
+from fairsilo.dp.budget import Budget, BudgetSpent, Ledger, Release, epsilon_of
+from fairsilo.dp.mechanism import Mechanism, smallest_sum
+from fairsilo.dp.plan import Clip, Plan, Split
+
+__all__ = [
+    "Budget",
+    "BudgetSpent",
+    "Clip",
+    "Ledger",
+    "Mechanism",
+    "Plan",
+    "Release",
+    "Split",
+    "epsilon_of",
+    "smallest_sum",
+]

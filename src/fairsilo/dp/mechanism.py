@@ -1,0 +1,64 @@
+"""What a silo does to its sums before they leave: count the cost, round, add its share of noise.
+
+Under secure aggregation nobody sees less than a sum over t silos. Each silo then adds noise of
+variance sigma^2 / t, so that any sum that can be opened has at least sigma^2, whoever drops out.
+Without it each silo's message is seen alone, and each adds all of it (t = 1).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairsilo.dp.budget import Ledger, Release
+from fairsilo.dp.noise import Floats, Source, blur, grid, padded
+from fairsilo.errors import FairSiloError
+
+
+def smallest_sum(silos: int) -> int:
+    """The fewest silos whose sum secure aggregation opens by default: floor(2N/3) + 1."""
+    if silos < 3:
+        raise FairSiloError(
+            f"secure aggregation hides nobody among {silos} clients: give at least 3, or "
+            "--dp-noise full, with which every client adds all of the noise"
+        )
+    return max(3, 2 * silos // 3 + 1)
+
+
+@dataclass
+class Mechanism:
+    """The silos' noise and their ledgers, which are all alike: each answers every question."""
+
+    ledger: Ledger
+    silos: int
+    smallest: int
+    """t, the fewest silos whose sum may be opened; 1 without secure aggregation."""
+    source: Source = os.urandom
+    numbers: int = 0
+    """How many numbers each silo has sent."""
+
+    def release(
+        self, name: str, messages: Sequence[Floats], sensitivity: float, multiplier: float
+    ) -> Floats:
+        """The sum of what the silos send, noise and all.
+
+        One message per silo; or one for all of them together, which then carries the noise of all
+        their shares: the same distribution for less work.
+        """
+        self.ledger.charge(Release(name, multiplier))
+        size = messages[0].size
+        self.numbers += size
+        share = multiplier * sensitivity * math.sqrt(self.silos / len(messages) / self.smallest)
+        step = grid(multiplier * sensitivity / math.sqrt(self.smallest))
+        scale = share * padded(sensitivity, size, step) / sensitivity
+        sent = [blur(message, scale, step, self.source) for message in messages]
+        total: Floats = np.sum(sent, axis=0)
+        return total
+
+    def deviation(self, sensitivity: float, multiplier: float) -> float:
+        """The standard deviation of the noise in a released sum over all silos."""
+        return multiplier * sensitivity * math.sqrt(self.silos / self.smallest)

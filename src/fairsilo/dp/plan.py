@@ -1,0 +1,84 @@
+"""How a budget is handed out before training begins.
+
+    encoder      the encoder's sums, and the counts of the cells
+    objective    gradients, and once the curvature
+    constraint   the losses of the cells, which the D_k are made of, and once those of the end
+
+The three shares are of 1/z^2 (see `budget`). Each of R rounds gets the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from fairsilo.dp.budget import Budget
+from fairsilo.errors import FairSiloError
+
+COUNTS = 0.3
+"""The counts' part of the encoder's share."""
+CURVATURE = 0.2
+"""The curvature's part of the objective's share, where a solver asks for it."""
+FINAL = 0.2
+"""The part of the constraint's share that measures the trained model."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Shares of the budget; they add up to one."""
+
+    encoder: float = 0.1
+    objective: float = 0.75
+    constraint: float = 0.15
+
+    def __post_init__(self) -> None:
+        shares = (self.encoder, self.objective, self.constraint)
+        if not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-9:
+            raise FairSiloError(
+                f"--dp-split {','.join(f'{share:g}' for share in shares)} is not three shares "
+                "above 0 that add up to 1 (encoder, objective, constraint), such as 0.1,0.75,0.15"
+            )
+
+
+@dataclass(frozen=True)
+class Clip:
+    """How much of one row can enter a sum: bounds on its gradient, loss and curvature."""
+
+    gradient: float = 1.0
+    """The largest Euclidean norm of a row's gradient; longer ones are shortened to it."""
+    loss: float = 4.0
+    """The largest loss of a row; larger ones count as this."""
+
+    @property
+    def curvature(self) -> float:
+        """The largest trace of a row's curvature matrix; larger ones are scaled down to it."""
+        return self.gradient**2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The noise multiplier of every kind of release."""
+
+    encoder: float
+    counts: float
+    curvature: float
+    gradient: float
+    loss: float
+    final: float
+
+    @classmethod
+    def of(cls, budget: Budget, split: Split, rounds: int, curvature: bool) -> Self:
+        """Hand out the whole budget over `rounds` rounds, with or without a curvature matrix."""
+        once = CURVATURE * curvature
+
+        def multiplier(share: float) -> float:
+            return (budget.total * share) ** -0.5 if share else float("inf")
+
+        return cls(
+            encoder=multiplier(split.encoder * (1 - COUNTS)),
+            counts=multiplier(split.encoder * COUNTS),
+            curvature=multiplier(split.objective * once),
+            gradient=multiplier(split.objective * (1 - once) / rounds),
+            loss=multiplier(split.constraint * (1 - FINAL) / rounds),
+            final=multiplier(split.constraint * FINAL),
+        )

@@ -1,0 +1,24 @@
+"""Sums over rows in blocks, so that what is computed per row is never all in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.engine.sums import BLOCK
+
+
+def over_blocks(part: Callable[..., Any], *columns: Array) -> Any:
+    """The sum of `part(*columns)` over blocks of rows."""
+    whole = columns[0].shape[0] // BLOCK
+    total = part(*(column[whole * BLOCK :] for column in columns))
+    if whole:
+
+        def add(i: int, so_far: Any) -> Any:
+            cut = partial(jax.lax.dynamic_slice_in_dim, start_index=i * BLOCK, slice_size=BLOCK)
+            return jax.tree.map(jnp.add, so_far, part(*map(cut, columns)))
+
+        total = jax.lax.fori_loop(0, whole, add, total)
+    return total

@@ -1,0 +1,50 @@
+"""FedFair and FedAvg under differential privacy: the same problem, from noisy sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.dp import Clip, Mechanism, Plan
+from fairsilo.engine import Watch, numbers_down
+from fairsilo.engine.private import Private
+from fairsilo.method.base import Plain, Task, Trained
+from fairsilo.solver import Noisy
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """What a private training goes by: the silos' noise, its plan, the clipping, noisy counts."""
+
+    mechanism: Mechanism
+    plan: Plan
+    clip: Clip
+    counts: Floats
+
+
+def train_private(task: Task, guard: Guarded, watch: Watch | None = None) -> tuple[Task, Trained]:
+    """Train, and the task with the solver that noise made of it."""
+    engine = Private(
+        task.model,
+        task.federation,
+        task.constraints,
+        guard.counts,
+        guard.mechanism,
+        guard.plan,
+        guard.clip,
+        whole=task.engine == "pooled",
+    )
+    if task.solver.name == "newton":
+        noisy = Noisy(task.rounds, engine.gradient_noise, guard.clip.curvature)
+        task = replace(task, solver=noisy)
+    start = task.model.start(task.seed)
+    limits = np.full(len(task.constraints), task.epsilon)
+    outcome = engine.solve(task.solver, start, limits, task.rounds, watch)
+    size, pairs = task.model.size, len(task.constraints)
+    up = (len(engine.cells) + 1) * (1 + size)
+    predictor = Plain(task.model, outcome.theta)
+    return task, Trained((predictor,), outcome, up, numbers_down(size, pairs))

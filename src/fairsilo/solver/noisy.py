@@ -1,0 +1,124 @@
+"""Newton-SQP under noise: few rounds, one curvature matrix, no step refused.
+
+The step is that of `newton`: the quadratic program of `subproblem` at (g, J, D) with the matrix B.
+What differs is what noise forbids:
+
+    B        the released curvature of L, negative eigenvalues cut off, plus ridge * I with the
+             ridge a multiple of the gradient's noise: directions that the noise drowns stay put
+    D, J     D_k are damped before the multipliers follow them: the last estimate, moved along J to
+             the new point, and the new answer count `gain` and 1 - gain
+    no merit  a comparison of two noisy losses would reject good steps, and each costs budget
+
+It makes all the rounds that the budget was planned for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.solver.base import (
+    Order,
+    Query,
+    Record,
+    Status,
+    Sums,
+    all_finite,
+    kkt_residual,
+    violation,
+)
+from fairsilo.solver.subproblem import solve_dual
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class NoisyState:
+    """The point to ask about, and the damped estimates of D and its gradients."""
+
+    theta: Array
+    mu: Array
+    d: Array
+    jac: Array
+    moved: Array
+    """The last step."""
+    epsilon: Array
+    k: Array
+    status: Array
+    record: Record
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Newton-SQP for sums with noise."""
+
+    name: ClassVar[str] = "newton"
+    order: ClassVar[Order] = Order.SECOND
+
+    rounds: int
+    noise: float
+    """The standard deviation of the noise in a coordinate of grad L."""
+    scale: float = 1.0
+    """The largest trace of one row's curvature: what the ridge is measured by."""
+    gain: float = 0.5
+    rho: float = 1.0
+    """The largest multiplier."""
+
+    @property
+    def tolerance(self) -> float:
+        """A gradient within so much of zero is not told from noise."""
+        return 4 * self.noise
+
+    @property
+    def ridge(self) -> float:
+        """What is added to every eigenvalue of the curvature."""
+        return max(1e-3 * self.scale, 8 * self.noise * math.sqrt(self.scale))
+
+    def init(self, theta0: Array, epsilon: Array) -> NoisyState:
+        """Nothing is known yet."""
+        zero, none = jnp.zeros((), theta0.dtype), jnp.zeros_like(epsilon)
+        return NoisyState(
+            theta=theta0,
+            mu=none,
+            d=none,
+            jac=jnp.zeros((epsilon.shape[0], theta0.shape[0]), theta0.dtype),
+            moved=jnp.zeros_like(theta0),
+            epsilon=epsilon,
+            k=jnp.zeros((), jnp.int32),
+            status=jnp.array(Status.RUNNING, jnp.int32),
+            record=Record(zero, none, none, zero, zero, zero),
+        )
+
+    def query(self, state: NoisyState) -> Query:
+        """The point itself: what is asked is where the solver stands."""
+        return Query(state.theta, state.mu)
+
+    def step(self, state: NoisyState, sums: Sums) -> NoisyState:
+        """One step of the quadratic program, whatever the losses say."""
+        assert sums.jac is not None
+        assert sums.hess is not None
+        gain = jnp.where(state.k == 0, 1.0, self.gain)
+        d = (1 - gain) * (state.d + state.jac @ state.moved) + gain * sums.d
+        jac = (1 - gain) * state.jac + gain * sums.jac
+
+        values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
+        bent = jnp.maximum(values, 0) + self.ridge
+        g, j = vectors.T @ sums.grad, jac @ vectors
+        over = j / bent
+        rho = jnp.asarray(self.rho, d.dtype)
+        mu = solve_dual(over @ j.T, over @ g - d, state.epsilon, rho, state.mu)
+        moved = -vectors @ ((g + j.T @ mu) / bent)
+
+        finite = all_finite(moved) & all_finite(sums)
+        moved = jnp.where(finite, moved, 0.0)
+        residual = kkt_residual(sums.grad + jac.T @ mu, d, mu, state.epsilon)
+        violated = violation(d, state.epsilon)
+        record = Record(sums.loss, d, mu, jnp.max(jnp.abs(moved)), residual, violated)
+        last = state.k + 1 >= self.rounds
+        settled = last & (residual <= self.tolerance) & (violated <= self.tolerance)
+        status = jnp.where(settled, Status.CONVERGED, Status.RUNNING)
+        status = jnp.where(finite, status, Status.DIVERGED).astype(jnp.int32)
+        return NoisyState(
+            state.theta + moved, mu, d, jac, moved, state.epsilon, state.k + 1, status, record
+        )

@@ -1,0 +1,124 @@
+"""`fairsilo train --dp-epsilon` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fairsilo.data import Number, infer_schema
+from fairsilo.data.schema import Schema
+from fairsilo.errors import FairSiloError
+from fairsilo.run import Options, execute, load, save
+from tests.cli.conftest import Program
+
+OWN = (
+    "train", "--data", "loans.csv", "--label", "label", "--protected-class", "1",
+    "--group", "group", "--client", "client", "--split", "part",
+)  # fmt: skip
+
+
+def declared(frame: pd.DataFrame) -> Schema:
+    """The schema that the silos would agree on, with bounds nobody read off the rows."""
+    schema = infer_schema(frame, label="label", group="group", exclude=("client", "part"))
+    features = tuple(
+        Number(name=f.name, bounds=(-5.0, 5.0)) if isinstance(f, Number) else f
+        for f in schema.features
+    )
+    return schema.model_copy(update={"features": features})
+
+
+@pytest.fixture
+def options(loans: pd.DataFrame, tmp_path: Path) -> Options:
+    (tmp_path / "schema.json").write_text(declared(loans).model_dump_json())
+    return Options(
+        data=str(tmp_path / "loans.csv"),
+        label="label",
+        protected_class="1",
+        group="group",
+        client="client",
+        split="part",
+        schema=tmp_path / "schema.json",
+        dp_epsilon=8.0,
+    )
+
+
+def test_at_the_command_line(fairsilo: Program, options: Options, tmp_path: Path) -> None:
+    done = fairsilo(*OWN, "--schema", "schema.json", "--dp-epsilon", "8", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert "differential privacy of a training row: epsilon 8 of 8 spent" in done.stdout
+    dp = json.loads((tmp_path / "run" / "metrics.json").read_text())["dp"]
+    assert 7.99 < dp["epsilon_spent"] <= 8
+    assert dp["delta"] == 1e-5
+    assert dp["releases"] == sum(one["times"] for one in dp["ledger"]) == 16
+
+
+def test_only_what_was_released_is_said_of_the_training_rows(
+    options: Options, tmp_path: Path
+) -> None:
+    first, second = execute(options), execute(options)
+    metrics = first.metrics
+    assert metrics["rounds"] == 6
+    assert metrics["by_client"] == []
+    assert metrics["train"]["dgeo_mean"] is None
+    assert metrics["train"]["dgeo_noise"] > 0
+    assert "unconstrained" not in metrics
+    assert second.metrics["train"]["loss"] != metrics["train"]["loss"], "noise must not be seeded"
+    assert second.prepared.encoder != first.prepared.encoder
+    save(first, tmp_path / "run")
+    assert load(tmp_path / "run").metrics["dp"] == metrics["dp"]
+
+
+def test_noise_that_is_not_shared_is_more(options: Options) -> None:
+    shared, full = (
+        execute(Options(**{**vars(options), "dp_noise": noise, "solver": "agp", "rounds": 2}))
+        for noise in ("shared", "full")
+    )
+    # Four silos of which any three may be summed: 4/3 of the variance against four times it.
+    ratio = full.metrics["train"]["dgeo_noise"] / shared.metrics["train"]["dgeo_noise"]
+    assert ratio == pytest.approx(3**0.5, rel=0.25), "up to the noise in the counts"
+    assert [one["release"] for one in full.metrics["dp"]["ledger"]] == [
+        "encoder", "counts", "gradients", "losses", "outcomes"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"dp_epsilon": 0.0}, "--dp-epsilon is 0"),
+        ({"dp_delta": 1.0}, "--dp-delta is 1"),
+        ({"dp_clip": 0.0}, "--dp-clip is 0"),
+        ({"estimator": "mean"}, "use --estimator pooled"),
+        ({"method": "lco"}, "--method lco has no differential privacy"),
+        ({"solver": "lbfgs"}, "use --solver newton or agp"),
+        ({"solver": "newton", "model": "mlp"}, "use --solver agp"),
+        ({"dp_split": (0.5, 0.5, 0.5)}, "add up to 1"),
+        ({"dp_noise": "ful"}, "perhaps 'full'"),
+        ({"min_cell": 5}, "leave one of them out"),
+        ({"schema": None}, "give it as --schema"),
+        ({"schema": Path("none.json")}, "cannot read the schema none.json"),
+        ({"dp_epsilon": 0.01}, "too few training rows"),
+    ],
+)
+def test_mistakes_get_one_sentence(
+    options: Options, change: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(FairSiloError, match=sentence):
+        execute(Options(**{**vars(options), **change}))
+
+
+def test_columns_need_bounds(options: Options, loans: pd.DataFrame) -> None:
+    schema = infer_schema(loans, label="label", group="group", exclude=("client", "part"))
+    assert options.schema is not None
+    options.schema.write_text(schema.model_dump_json())
+    with pytest.raises(FairSiloError, match="column 'x0' has no declared bounds"):
+        execute(options)
+
+
+def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -> None:
+    loans["client"] = loans["client"].map(lambda name: name if name == "silo1" else "silo2")
+    loans.to_csv(options.data, index=False)
+    with pytest.raises(FairSiloError, match="--dp-noise full"):
+        execute(options)
