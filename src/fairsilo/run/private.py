@@ -25,7 +25,7 @@ from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.train import Metrics, Run, Training, ending, measure, plan, test_evidence
 
 Floats = npt.NDArray[np.float64]
-ROUNDS = {"newton": 6, "agp": 300}
+ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, unless --rounds says otherwise: every one costs noise."""
 
 
