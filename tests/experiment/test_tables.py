@@ -11,7 +11,7 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.experiment.grid import CELLS, METHODS, TITLES, find, paper_tables, settings
 from fairsilo.experiment.results import Results
-from fairsilo.experiment.tables import best_setting, build, ours, verdict
+from fairsilo.experiment.tables import best_setting, build, ending, ours, verdict
 
 
 def part(values: dict[tuple[float, int, str], tuple[float, float]]) -> pd.DataFrame:
@@ -75,9 +75,9 @@ def test_collapsed_rivals_are_marked_and_do_not_count(tmp_path: Path) -> None:
     both = [(seed, split) for seed in (0, 1) for split in ("test", "validation")]
     good = part({(0.1, *key): (0.7, 0.9) for key in both})
     flat = part({(0.1, *key): (0.75, 1.0) for key in both}).assign(balanced_accuracy=0.5)
-    results.write("fast", cell, "fedfair", good, 1.0)
-    results.write("fast", cell, "lco", flat, 1.0)
-    results.write("fast", cell, "st", good.assign(harmonic_mean=0.6), 1.0)
+    results.write("fast", cell, "fedfair", True, good, 1.0)
+    results.write("fast", cell, "lco", True, flat, 1.0)
+    results.write("fast", cell, "st", True, good.assign(harmonic_mean=0.6), 1.0)
     tables = build(results)
     marked = tables.set_index(["method", "selection"])["collapsed"]
     assert marked["LCO", "test"]
@@ -92,6 +92,34 @@ def test_collapsed_rivals_are_marked_and_do_not_count(tmp_path: Path) -> None:
         "ours_balanced_accuracy",
         "ours_fairness_std",
     } <= set(tables)
+
+
+def test_a_part_answers_only_the_question_it_was_made_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, cell = Results(tmp_path), find("drug-lr-iid")
+    table = part({(0.1, 0, "test"): (0.7, 0.9)})
+    assert not results.answers("fast", cell, "lco", False)
+    results.write("fast", cell, "lco", False, table, 1.0)
+    assert results.answers("fast", cell, "lco", False)
+    assert not results.answers("fast", cell, "lco", True)  # it has no validation rows
+    results.write("fast", cell, "lco", True, table, 1.0)
+    assert results.answers("fast", cell, "lco", True)
+    assert results.answers("fast", cell, "lco", False)
+    monkeypatch.setattr("fairsilo.experiment.results.settings", lambda *_: (0.25,))
+    assert not results.answers("fast", cell, "lco", True)  # another grid
+
+
+def test_what_is_left_to_the_optimum_is_reported() -> None:
+    slow = part({(0.1, 0, "test"): (0.7, 0.9), (0.1, 1, "test"): (0.7, 0.9)}).assign(
+        loss=[0.5, 0.6], violation=1e-3, status="running"
+    )
+    exact = slow.assign(loss=[0.49, 0.58], status="converged")
+    left = ending(slow, 0.1, exact)
+    assert left["converged"] is False
+    assert left["loss_gap"] == pytest.approx(0.015)
+    assert left["violation"] == pytest.approx(1e-3)
+    assert ending(exact, 0.1, None) == {"converged": True, "loss_gap": None, "violation": 1e-3}
 
 
 def test_unknown_part_is_named() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairsilo.method.constrained import fedavg, fedfair, lco
+from fairsilo.method.constrained import fedavg, fedfair, lco, solve_many
+from fairsilo.method.separate import st_many
 from fairsilo.solver import Status
 from tests.method.tasks import biased, task
 
@@ -60,3 +63,21 @@ def test_lco_at_small_epsilon_collapses_instead_of_becoming_infeasible() -> None
     assert trained.outcome.status is Status.CONVERGED
     free = lco(replace(tight, epsilon=10.0))
     assert float(free.outcome.last.loss) < constant_loss - 0.05
+
+
+@pytest.mark.parametrize("many", [solve_many, st_many])
+def test_tables_of_different_length_share_a_program(many: Callable[..., Any]) -> None:
+    """Shorter tables are filled up with rows of weight zero: each gets what it gets alone."""
+    tasks = [task(biased(seed, [90 + seed, 80]), epsilon=0.05) for seed in (0, 7)]
+    together = many(tasks, [0.02, 0.1])
+    for one, solved in zip(tasks, together, strict=True):
+        (alone,) = many([one], [0.02, 0.1])
+        for a, b in zip(solved, alone, strict=True):
+            np.testing.assert_allclose(a.outcome.theta, b.outcome.theta, atol=1e-7)
+
+
+def test_lco_with_more_clients_than_parameters() -> None:
+    """Twelve constraints, four parameters: the dual of every round is solved to the end."""
+    trained = lco(task(biased(5, [40] * 12), epsilon=0.02))
+    assert trained.outcome.status is Status.CONVERGED
+    assert trained.outcome.rounds <= 15

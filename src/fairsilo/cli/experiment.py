@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -112,7 +113,7 @@ def sweep(
     values = _numbers(epsilons)
     tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
     _say(f"{cell.name}: {method}, {len(values)} settings, {seeds} seeds")
-    rows = run_method(cell, method, values, solver_of(solver, cell, method), tables.full, "test")
+    rows = run_method(cell, method, values, solver_of(solver, cell, method), tables.full)
     frame = pd.DataFrame(rows)
     lines = [
         {
@@ -161,7 +162,11 @@ def reproduce(
         remaining = f", about {left / 60:.0f} min left" if left >= 0 else ""
         _say(f"[{done + 1}/{total}] {what}{remaining}")
 
-    computed = run_parts(results, cells, solver, data_dir, say, validation)
+    try:
+        computed = run_parts(results, cells, solver, data_dir, say, validation)
+    except KeyboardInterrupt:
+        _say("stopped: what is finished is kept, and the same command goes on from there")
+        os._exit(130)  # other threads are inside long computations; files are written whole
     _say("tables, figures and theorems")
     found = publish(results, solver, theorems=not only)
     for path in draw_all(results, solver):

@@ -3,7 +3,7 @@
 from fairsilo.engine.base import Outcome, Watch, numbers_down, numbers_up
 from fairsilo.engine.clientwise import Clientwise
 from fairsilo.engine.pooled import Pooled
-from fairsilo.engine.sums import Rows, local_sums, row_sums, stack_silos
+from fairsilo.engine.sums import Rows, even, local_sums, row_sums, stack_silos
 
 __all__ = [
     "Clientwise",
@@ -11,6 +11,7 @@ __all__ = [
     "Pooled",
     "Rows",
     "Watch",
+    "even",
     "local_sums",
     "numbers_down",
     "numbers_up",

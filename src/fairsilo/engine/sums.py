@@ -9,6 +9,7 @@ the curvature of the loss in them, is the exact Hessian for logistic regression.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -52,6 +53,20 @@ def stack_silos(rows: Rows, offsets: npt.NDArray[np.int64]) -> Rows:
 
     v = np.swapaxes(lay(np.asarray(rows.v).T), 1, 2)
     return Rows(lay(rows.x), lay(rows.y), lay(rows.w), v)  # type: ignore[arg-type]
+
+
+def even(tables: Sequence[Rows]) -> list[Rows]:
+    """The tables, each filled up with rows of weight zero to the length of the longest."""
+    n = max(table.y.shape[-1] for table in tables)
+
+    def fill(leaf: Any, axis: int) -> Any:
+        missing = [(0, 0)] * leaf.ndim
+        missing[axis] = (0, n - leaf.shape[axis])
+        return np.pad(leaf, missing)
+
+    return [
+        Rows(fill(one.x, -2), fill(one.y, -1), fill(one.w, -1), fill(one.v, -1)) for one in tables
+    ]
 
 
 def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:

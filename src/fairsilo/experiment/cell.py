@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairsilo.compute import jax
 from fairsilo.evaluate import Tally, summary
@@ -33,6 +32,16 @@ VALIDATION = 0.2
 """Share of every client's training rows that the honest choice of a setting is made on."""
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The cell's data, dealt out with a seed; `split` says which rows it is tested on."""
+
+    seed: int
+    split: str
+    """test or validation."""
+    prepared: Prepared
 
 
 def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
@@ -78,39 +87,38 @@ def run_method(
     method: str,
     settings: Sequence[float],
     solver: tuple[Solver, int],
-    prepared: Sequence[Prepared],
-    split: str,
+    draws: Sequence[Draw],
     base: list[Trained] | None = None,
 ) -> list[Row]:
-    """Train with every setting on every prepared data set (seed), and measure every model.
+    """Train with every setting on every draw, and measure every model.
 
     `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too.
     """
     rows: list[Row] = []
-    tasks = [_task(cell, one, solver, seed, settings[0]) for seed, one in enumerate(prepared)]
-    for seed, per_setting in enumerate(
-        _train(method, tasks, settings, [] if base is None else base)
-    ):
+    tasks = [_task(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
+    solved = _train(method, tasks, settings, [] if base is None else base)
+    for draw, per_setting in zip(draws, solved, strict=True):
         for setting, trained in zip(settings, per_setting, strict=True):
-            common = {"setting": setting, "seed": seed, "split": split}
+            common = {"setting": setting, "seed": draw.seed, "split": draw.split}
             rows += [
                 {**common, "member": member, **measured, **_ending(trained)}
-                for member, measured in enumerate(_measure(prepared[seed], trained, seed))
+                for member, measured in enumerate(_measure(draw.prepared, trained, draw.seed))
             ]
     return rows
 
 
-def constant_rows(prepared: Sequence[Prepared]) -> list[Row]:
-    """The constant predictor on the test rows of every seed."""
+def constant_rows(draws: Sequence[Draw]) -> list[Row]:
+    """The constant predictor on every draw's test rows."""
     return [
-        {"setting": 0.0, "seed": seed, "split": "test", "member": 0, **constant_metrics(one)}
-        for seed, one in enumerate(prepared)
+        {
+            "setting": 0.0,
+            "seed": draw.seed,
+            "split": draw.split,
+            "member": 0,
+            **constant_metrics(draw.prepared),
+        }
+        for draw in draws
     ]
-
-
-def tidy(rows: list[Row]) -> pd.DataFrame:
-    """Rows as a table; undefined is a missing value."""
-    return pd.DataFrame(rows)
 
 
 def _task(
@@ -141,7 +149,7 @@ REPAIRS: dict[str, Fit] = {
 def _train(
     method: str, tasks: list[Task], settings: Sequence[float], base: list[Trained]
 ) -> Iterator[list[Trained]]:
-    """For each task, a model for each setting; seeds share a program where there is a GPU."""
+    """For each task, a model for each setting; draws share a program where there is a GPU."""
     if method == "af":
         for task in tasks:
             yield [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]

@@ -123,8 +123,8 @@ def _machines(results: Results) -> str:
         )
         command = "fairsilo reproduce" + (" --solver agp" if path == "agp" else "")
         lines.append(
-            f"- `{command}`: {len(files)} parts, {minutes:.1f} minutes of computing ({shown}); "
-            "seeds 0 to 4."
+            f"- `{command}`: {len(files)} parts, whose times add up to {minutes:.1f} minutes "
+            f"({shown}); seeds 0 to 4."
         )
     return "\n".join(lines) + "\n"
 

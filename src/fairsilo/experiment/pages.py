@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fairsilo.experiment.figures import top_points
+from fairsilo.experiment.figures import curve, top_points
 from fairsilo.experiment.grid import CELLS, TITLES, Cell
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import METRICS
@@ -66,7 +66,10 @@ def sweep_page(title: str, summary: pd.DataFrame) -> str:
 
 
 def reproduce_page(
-    results: Results, tables: pd.DataFrame, verdicts: Sequence[tuple[str, pd.DataFrame]]
+    results: Results,
+    tables: pd.DataFrame,
+    verdicts: Sequence[tuple[str, pd.DataFrame]],
+    theorems: pd.DataFrame | None,
 ) -> str:
     """Both tables, both figures and the theorems."""
     sections: list[tuple[str, list[Html]]] = []
@@ -96,8 +99,11 @@ def reproduce_page(
                     [frame_table(_beside(part))],
                 )
             )
-    panels = [_panel(results, cell) for cell in CELLS]
-    sections.append(("Figure 1", [grid(*(panel for panel in panels if panel is not None))]))
+    for title, panel in (("Figure 1", _panel), ("Figure 2", _curves)):
+        panels = [panel(results, cell) for cell in CELLS]
+        sections.append((title, [grid(*(one for one in panels if one is not None))]))
+    if theorems is not None:
+        sections.append(("The theorems, on held-out rows", [frame_table(theorems)]))
     return table_page("The paper, reproduced", sections, lead=_HOW)
 
 
@@ -143,6 +149,19 @@ def _panel(results: Results, cell: Cell) -> Html | None:
         if results.has("fast", cell, method)
     }
     return scatter_of(cell.title, parts) if parts else None
+
+
+def _curves(results: Results, cell: Cell) -> Html | None:
+    """Fairness and accuracy of FedFair against epsilon."""
+    if not results.has("fast", cell, "fedfair"):
+        return None
+    points = curve(results.read("fast", cell, "fedfair"), cell)
+    x = points["setting"].tolist()
+    both = []
+    for name in ("fairness", "accuracy"):
+        mean, spread = points[name]["mean"].to_numpy(), points[name]["std"].to_numpy()
+        both.append(Line(name, x, mean, mean - spread, mean + spread))
+    return lines(cell.title, both, x_title="epsilon", log_x=True, points=True)
 
 
 _HOW = (

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from fairsilo import __version__
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
-from fairsilo.experiment.grid import Cell
+from fairsilo.experiment.grid import SEEDS, Cell, settings, solver_of
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,37 @@ class Results:
         return self.folder / "parts" / path / cell.name / f"{method}.parquet"
 
     def has(self, path: str, cell: Cell, method: str) -> bool:
-        """Whether the part is finished."""
+        """Whether the part is there."""
         return self.file(path, cell, method).is_file()
 
+    def answers(self, path: str, cell: Cell, method: str, validation: bool) -> bool:
+        """Whether the part is there and was made with today's grid, solver and seeds."""
+        if not self.has(path, cell, method):
+            return False
+        file = self.file(path, cell, method)
+        if "asked" not in pq.read_schema(file).names:
+            return False
+        asked = pd.read_parquet(file, columns=["asked"])["asked"].iloc[0]
+        wanted = [question(path, cell, method, True)]
+        if not validation:
+            wanted.append(question(path, cell, method, False))
+        return asked in wanted
+
     def write(
-        self, path: str, cell: Cell, method: str, table: pd.DataFrame, seconds: float
+        self,
+        path: str,
+        cell: Cell,
+        method: str,
+        validation: bool,
+        table: pd.DataFrame,
+        seconds: float,
     ) -> None:
-        """Keep a finished part, with what made it."""
-        table = table.assign(made_by=json.dumps(machine()), seconds=seconds)
+        """Keep a finished part, with what was asked and what made it."""
+        table = table.assign(
+            asked=question(path, cell, method, validation),
+            made_by=json.dumps(machine()),
+            seconds=seconds,
+        )
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False, compression="zstd")
         write_atomic(self.file(path, cell, method), buffer.getvalue())
@@ -43,6 +67,20 @@ class Results:
     def read(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
         """A finished part."""
         return pd.read_parquet(self.file(path, cell, method))
+
+
+def question(path: str, cell: Cell, method: str, validation: bool) -> str:
+    """What a part answers: another grid or solver makes it another part."""
+    solver, rounds = solver_of(path, cell, method)
+    return json.dumps(
+        {
+            "settings": settings(cell, method),
+            "seeds": SEEDS,
+            "solver": repr(solver),
+            "rounds": rounds,
+            "validation": validation,
+        }
+    )
 
 
 def machine() -> dict[str, Any]:

@@ -37,6 +37,31 @@ def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
     return result
 
 
+def ending(table: pd.DataFrame, setting: float, optimum: pd.DataFrame | None) -> dict[str, object]:
+    """Whether every model of the setting converged, and what is left to the optimum.
+
+    `loss_gap` is the training loss above the exact optimum's, a mean over the seeds; `optimum`
+    is None where no exact optimum is known (networks).
+    """
+    if "status" not in table:
+        return {"converged": None, "loss_gap": None, "violation": None}
+    chosen = _trainings(table, setting)
+    gap = None
+    if optimum is not None:
+        gap = float((chosen["loss"] - _trainings(optimum, setting)["loss"]).mean())
+    return {
+        "converged": bool((chosen["status"] == "converged").all()),
+        "loss_gap": gap,
+        "violation": float(chosen["violation"].max()),
+    }
+
+
+def _trainings(table: pd.DataFrame, setting: float) -> pd.DataFrame:
+    """One row for each seed: how its training ended."""
+    chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
+    return chosen.drop_duplicates("seed").set_index("seed")
+
+
 def build(results: Results) -> pd.DataFrame:
     """All finished parts, both solvers and both selections, beside the paper's numbers."""
     paper = paper_tables()
@@ -56,6 +81,8 @@ def _cell_rows(
             continue
         solver = {"af": "own", "constant": "none"}.get(method, solver_of(path, cell)[0].name)
         table = results.read(path, cell, method)
+        exact = cell.model == "lr" and path == "agp" and results.has("fast", cell, method)
+        optimum = results.read("fast", cell, method) if exact else None
         printed = paper[
             (paper["setting"] == cell.setting)
             & (paper["dataset"] == cell.data)
@@ -68,7 +95,8 @@ def _cell_rows(
                 continue
             if not (table["split"] == selection).any():
                 continue
-            own = ours(table, selection)
+            own: dict[str, object] = {**ours(table, selection)}
+            own |= ending(table, float(str(own["ours_opt"])), optimum)
             if len(table["setting"].unique()) == 1:
                 own["ours_opt"] = float("nan")
             rows.append(

@@ -14,6 +14,7 @@ from fairsilo.engine import (
     Pooled,
     Rows,
     Watch,
+    even,
     numbers_down,
     numbers_up,
     stack_silos,
@@ -57,8 +58,7 @@ def solve_many(
 ) -> list[list[Trained]]:
     """Every task with every epsilon, in one program; a list for each task.
 
-    The tasks differ in their rows and seed only (the same table, split anew) and have equally
-    many rows. `thin` keeps a short history.
+    The tasks differ in their rows and seed only. `thin` keeps a short history.
     """
     first = tasks[0]
     local = first.estimator == "local"
@@ -68,7 +68,11 @@ def solve_many(
             stack_silos(rows, task.federation.offsets)
             for rows, task in zip(tables, tasks, strict=True)
         ]
-    rows = tables[0] if len(tables) == 1 else jax.tree.map(lambda *parts: np.stack(parts), *tables)
+    rows = (
+        tables[0]
+        if len(tables) == 1
+        else jax.tree.map(lambda *parts: np.stack(parts), *even(tables))
+    )
     dtype = np.float32 if isinstance(first.solver, Agp) else np.float64
     outcomes = Pooled(first.model, rows, dtype, local).solve_many(
         first.solver,

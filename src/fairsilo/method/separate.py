@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairsilo.compute import jax
-from fairsilo.engine import Outcome, Pooled, Watch
+from fairsilo.engine import Outcome, Pooled, Watch, even
 from fairsilo.fairness.constraint import Totals, count_cells
 from fairsilo.method.base import Plain, Task, Trained
 from fairsilo.method.stacked import batches, stack
@@ -40,12 +40,12 @@ def st_many(
     first = tasks[0]
     dtype = np.float32 if isinstance(first.solver, Agp) else np.float64
     solved: dict[tuple[int, int], list[Outcome]] = {}
-    sizes = tuple(np.diff(task.federation.offsets) for task in tasks)
-    together = all(np.array_equal(sizes[0], other) for other in sizes)
+    groups = [batches(task.federation) for task in tasks]
+    together = all(other == groups[0] for other in groups)
     for group in [range(len(tasks))] if together else [[t] for t in range(len(tasks))]:
-        for clients in batches(tasks[group[0]].federation):
+        for clients in groups[group[0]]:
             tables = [stack(tasks[t].federation, clients, first.constraints) for t in group]
-            rows = jax.tree.map(lambda *parts: np.concatenate(parts), *tables)
+            rows = jax.tree.map(lambda *parts: np.concatenate(parts), *even(tables))
             starts = [tasks[t].model.start(tasks[t].seed) for t in group for _ in clients]
             limits = [np.full(len(first.constraints), epsilon) for epsilon in epsilons]
             outcomes = iter(

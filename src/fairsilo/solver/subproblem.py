@@ -73,7 +73,8 @@ class _Program:
             best = -_shrink(rest, self.epsilon[i]) / scale[i]
             return mu.at[i].set(jnp.clip(best, -self.rho, self.rho))
 
-        return jax.lax.fori_loop(0, SWEEPS * len(mu), coordinate, mu)
+        swept: Array = jax.lax.fori_loop(0, SWEEPS * len(mu), coordinate, mu)
+        return swept
 
     def error(self, mu: Array) -> Array:
         """How far mu is from mu = clip(shrink(mu - gradient)), relative to its size."""
