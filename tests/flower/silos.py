@@ -108,7 +108,7 @@ class TownPost:
 
 
 def train(
-    town: Town, post: TownPost, journal: Path, resume: bool = False
+    town: Town, post: TownPost, journal: Path, resume: bool = False, baseline: bool = False
 ) -> tuple[Any, list[dict[str, Any]]]:
     """A session over the town; what it finished with and what it said."""
     events: list[dict[str, Any]] = []
@@ -116,7 +116,7 @@ def train(
     keep = Journal(journal, town.charter.fingerprint, resume)
     kind = SESSIONS.get(town.charter.method, Session)
     session = kind(town.charter, gather, keep, post.present(), events.append)
-    return session.train(), events
+    return session.train(baseline), events
 
 
 def simulate(town: Town, folder: Path, without: tuple[str, ...] = ()) -> Run:

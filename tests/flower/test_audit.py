@@ -22,7 +22,7 @@ from tests.flower.silos import Town, TownPost, make_town, train
 def trained(town: Town, folder: Path) -> Saved:
     post = TownPost(town)
     finished, _ = train(town, post, folder / "journal")
-    save(build_run(town.charter, finished, post.traffic, False), folder / "out")
+    save(build_run(town.charter, finished, False), folder / "out")
     return load(folder / "out")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import read_charter
+from fairsilo.flower.check import check_table
 from fairsilo.flower.client import reply_to
 from fairsilo.flower.masked import letter
 from fairsilo.flower.post import Fault
@@ -221,3 +223,42 @@ def test_signed_survivor_lists(tmp_path: Path) -> None:
     assert "has not signed this survivor list" in unsigned[1]
     steps = [record.get("step") for silo, record in post.seen if silo == "silo1"]
     assert steps.count("confirm") == steps.count("reveal") == steps.count("masked") == 5
+
+
+def test_a_later_run_over_one_silo_less_is_refused(tmp_path: Path) -> None:
+    """Counts over four silos less counts over three are the fourth's; another run, same rows."""
+    town = make_town(tmp_path / "town", rounds=1)
+    train(town, TownPost(town), tmp_path / "journal")
+    fewer = TownPost(town, absent=("silo1",), run="2")
+    with pytest.raises(FairSiloError, match=r"silo0 refused: .* one silo's share by subtraction"):
+        train(town, fewer, tmp_path / "journal")
+    assert not any(record.get("step") == "reveal" and record["content"] for _, record in fewer.seen)
+    train(town, TownPost(town, run="3"), tmp_path / "journal")
+    # Silos are known by their keys: another federation file with other names changes nothing.
+    ledger = (town.folder / "silo0" / "ledger.json").read_text()
+    assert "silo1" not in ledger
+    # Other rows have other counts.
+    for name in fewer.present():
+        path = town.folder / name / "table.csv"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    train(town, TownPost(town, absent=("silo1",), run="4"), tmp_path / "journal")
+
+
+def test_with_recount_a_later_run_may_be_over_one_silo_less(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", rounds=1, recount=True)
+    train(town, TownPost(town), tmp_path / "journal")
+    finished, _ = train(town, TownPost(town, absent=("silo1",), run="2"), tmp_path / "journal")
+    assert len(finished.silos) == 3
+    # It is noted all the same: a federation file without `recount` would open no other counts.
+    shown = json.loads((town.folder / "silo0" / "ledger.json").read_bytes())["shown"]
+    assert sorted(len(silos) for sets in shown.values() for silos in sets) == [3, 4]
+
+
+def test_a_ledger_that_cannot_be_read_opens_nothing(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", rounds=1)
+    for name in town.charter.names:
+        (town.folder / name / "ledger.json").write_text("?")
+    settings = read_settings(town.settings("silo0"))
+    assert "ledger.json" in " ".join(check_table(settings, town.charter).problems)
+    with pytest.raises(FairSiloError, match="refused: The saved list of static sums cannot be"):
+        train(town, TownPost(town), tmp_path / "journal")

@@ -12,7 +12,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.flower.post import Fault
 from fairsilo.flower.result import build_run
 from fairsilo.flower.wire import Record, pack
-from fairsilo.run import load, save
+from fairsilo.run import execute, load, save
 from fairsilo.solver import Status
 from tests.flower.silos import Town, TownPost, largest_gap, make_town, simulate, train
 
@@ -35,7 +35,7 @@ def test_equals_the_simulation(tmp_path: Path, secure: bool, settings: dict[str,
     finished, _ = train(town, TownPost(town), tmp_path / "journal")
     run = simulate(town, tmp_path)
     assert largest_gap(town, finished, run) < 1e-6
-    made = build_run(town.charter, finished, TownPost(town).traffic, secure)
+    made = build_run(town.charter, finished, secure)
     for key in ("loss", "dgeo_mean", "dgeo_pooled", "accuracy"):
         assert made.metrics["train"][key] == pytest.approx(run.metrics["train"][key], abs=1e-9)
     for key in ("accuracy", "deo", "harmonic_mean", "dgeo_pooled", "rows", "balanced_accuracy"):
@@ -67,11 +67,39 @@ def test_a_silo_that_never_came_equals_the_simulation_without_it(
     assert largest_gap(town, finished, simulate(town, tmp_path, without=("silo2",))) < 1e-6
 
 
+def test_beside_the_model_one_without_limit_and_every_silo_where_it_is_seen(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+    post = TownPost(town)
+    finished, _ = train(town, post, tmp_path / "journal", baseline=True)
+    found = build_run(town.charter, finished, False).metrics
+    expected = execute(simulate(town, tmp_path).options).metrics
+    assert found["unconstrained"]["test"] == pytest.approx(expected["unconstrained"]["test"])
+    for one, other in zip(found["by_client"], expected["by_client"], strict=True):
+        assert one == pytest.approx(other)
+    assert found["rounds"] == expected["rounds"]
+    assert set(expected) <= set(found)
+    # A killed run that is resumed at its end still knows every silo's own tallies.
+    again, _ = train(town, TownPost(town), tmp_path / "journal", resume=True, baseline=True)
+    assert build_run(town.charter, again, False).metrics["by_client"]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_keys_are_those_of_the_simulation(tmp_path: Path, secure: bool) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=secure, rounds=1)
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    found = build_run(town.charter, finished, secure).metrics
+    expected = simulate(town, tmp_path).metrics
+    assert set(found) - {"network"} == set(expected)
+    for part in ("train", "test", "constant"):
+        assert set(found[part]) == set(expected[part])
+    assert bool(found["by_client"]) is not secure
+
+
 def test_the_run_folder_reads_back(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     post = TownPost(town)
     finished, _ = train(town, post, tmp_path / "journal")
-    save(build_run(town.charter, finished, post.traffic, True), tmp_path / "out")
+    save(build_run(town.charter, finished, True), tmp_path / "out")
     saved = load(tmp_path / "out")
     assert saved.metrics["network"]["fingerprint"] == town.charter.fingerprint
     assert saved.metrics["bytes_up"] == post.traffic.up
@@ -89,12 +117,12 @@ def test_a_silo_lost_before_the_evaluation(tmp_path: Path) -> None:
     post = TownPost(town, change)
     finished, _ = train(town, post, tmp_path / "journal")
     assert "the evaluation is over the other 3" in finished.notes[0]
-    metrics = build_run(town.charter, finished, post.traffic, False).metrics
+    metrics = build_run(town.charter, finished, False).metrics
     # Those left say with their gaps how many of them have both cells.
     assert metrics["train"]["dgeo_mean"] > 0
     left = town.table.query("client != 'silo0' and part == 'train'")
     assert metrics["train"]["rows"] == len(left)
-    save(build_run(town.charter, finished, post.traffic, False), tmp_path / "out")
+    save(build_run(town.charter, finished, False), tmp_path / "out")
 
 
 def spoil(vector: bytes, how: str) -> bytes:

@@ -39,15 +39,31 @@ def test_two_silos_less_are_admitted() -> None:
     guard.admit("counts", [A, B, C])
 
 
+def test_one_silo_in_the_place_of_another_is_refused() -> None:
+    """The difference of the sums would be that of two silos' shares."""
+    guard = StaticSumGuard()
+    guard.admit("counts", [A, B, C, D])
+    with pytest.raises(ProtocolError, match="by subtraction"):
+        guard.admit("counts", [A, B, C, E])
+
+
 def test_three_differences_of_two_are_one_of_one() -> None:
     """S - a - b, S - b - c and S - a - c together give a, b and c."""
+    everyone = frozenset({A, B, C, D, E, F})
+    sets = [everyone, everyone - {A, B}, everyone - {B, C}]
+    assert not exposed(sets)
+    assert exposed([*sets, everyone - {A, C}]) == {A, B, C}
+    assert not exposed([])
+
+
+def test_what_was_shown_by_agreement_is_noted() -> None:
     guard = StaticSumGuard()
-    everyone = {A, B, C, D, E, F}
-    guard.admit("counts", everyone)
-    guard.admit("counts", everyone - {A, B})
-    guard.admit("counts", everyone - {B, C})
+    guard.note("counts", [A, B, C, D])
+    guard.note("counts", [A, B, C])
+    guard = StaticSumGuard.from_bytes(guard.to_bytes())
+    guard.admit("counts", [A, B, C])
     with pytest.raises(ProtocolError, match="by subtraction"):
-        guard.admit("counts", everyone - {A, C})
+        guard.admit("counts", [A, B, D])
 
 
 @given(st.lists(st.frozensets(st.sampled_from("abcde"), min_size=1), min_size=1, max_size=4))

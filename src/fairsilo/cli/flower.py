@@ -171,6 +171,14 @@ def run(
     folder: Folder = Path(),
     out: Out = Path("runs/network"),
     resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
+    baseline: Annotated[
+        bool,
+        typer.Option(help="Train without the limit, too, to compare; some rounds more."),
+    ] = False,
+    simulation: Annotated[
+        bool,
+        typer.Option(help="Let Flower's simulation (Ray) play the silos in FOLDER/silos."),
+    ] = False,
     wait: Wait = 60.0,
     timeout: Timeout = 120.0,
 ) -> None:
@@ -178,7 +186,18 @@ def run(
     space = _opened(folder)
     from fairsilo.cli.flower_show import show_result
 
-    _carry_out(space, out=out, resume=resume, wait=wait, timeout=timeout)
+    settings: dict[str, Any] = {"out": out, "resume": resume, "baseline": baseline}
+    settings |= {"wait": wait, "timeout": timeout}
+    if simulation:
+        from fairsilo.flower.launch import start_simulation
+        from fairsilo.flower.processes import free_ports, processes
+
+        port = free_ports(1)[0]
+        with processes(space.folder / "logs") as group:
+            start_simulation(space, port, group)
+            _carry_out(space, **settings, simulation=port)
+    else:
+        _carry_out(space, **settings)
     show_result(out)
 
 

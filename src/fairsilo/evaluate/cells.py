@@ -1,16 +1,17 @@
-"""What every group and class looks like under a model, for people to read."""
+"""What every group and class, and every client, looks like under a model, for people to read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
-from fairsilo.evaluate.metrics import finite
+from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, finite
 from fairsilo.evaluate.tally import Tally
+from fairsilo.fairness.constraint import Dgeo
 
 
 def cells_of(
@@ -40,3 +41,16 @@ def cells_of(
                 }
             )
     return cells
+
+
+def clients_of(tallies: Mapping[str, Tally], pairs: Sequence[Dgeo]) -> list[dict[str, Any]]:
+    """For every client, by name: rows, accuracy, gap."""
+    return [
+        {
+            "client": name,
+            "rows": int(tally.counts.sum()),
+            "accuracy": accuracy(tally),
+            "dgeo": dgeo_pooled(tally, pairs),
+        }
+        for name, tally in tallies.items()
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -44,6 +45,8 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
         problems.append("the settings name no private key that exists; make one with keygen")
     if settings.key is not None and settings.key.exists() and settings.key.stat().st_mode & 0o077:
         problems.append(f"others can read the private key {settings.key.name}: chmod 600 it")
+    if charter.secure_aggregation:
+        _ledger(settings, problems)
     try:
         frame = read_rows(settings)
     except FairSiloError as error:
@@ -54,6 +57,18 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
     if not problems:
         _sizes(frame, settings, charter, findings)
     return findings
+
+
+def _ledger(settings: Settings, problems: list[str]) -> None:
+    """Without a ledger that can be read and written the silo would open no counts."""
+    from fairsilo.flower.ledger import read
+
+    try:
+        read(settings.ledger)
+    except FairSiloError as error:
+        problems.append(f"{error} ({settings.ledger.name})")
+    if not os.access(settings.ledger.parent, os.W_OK):
+        problems.append(f"the ledger {settings.ledger.name} cannot be written beside the settings")
 
 
 def _features(frame: pd.DataFrame, charter: Charter, findings: Findings) -> None:

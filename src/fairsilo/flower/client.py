@@ -32,10 +32,20 @@ def on_question(message: Message, context: Context) -> Message:
     record: Record = dict(found or {})
     # A copy, put back whole: a record of Flower's checks every value anew.
     memory: Memory = dict(context.state.config_records.get(MEMORY, {}))
-    path = context.node_config.get("silo")
-    answered = reply_to(record, path, memory, str(context.run_id))
+    answered = reply_to(record, _settings(message, context), memory, str(context.run_id))
     context.state.config_records[MEMORY] = ConfigRecord(dict(memory))
     return Message(RecordDict({RECORD: ConfigRecord(answered)}), reply_to=message)
+
+
+def _settings(message: Message, context: Context) -> object:
+    """Where the silo's settings are: the node's own configuration says it, never the server.
+
+    Only the nodes of Flower's own simulation, which have a partition and no settings, are told.
+    """
+    own, folder = context.node_config.get("silo"), context.run_config.get("simulation")
+    if own is None and folder and "partition-id" in context.node_config:
+        return str(Path(str(folder)) / str(message.metadata.group_id) / "silo.toml")
+    return own
 
 
 def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:

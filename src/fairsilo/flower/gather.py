@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,8 @@ class Collected:
     vector: Floats
     silos: tuple[str, ...]
     faults: dict[str, Fault]
+    parts: dict[str, Floats] = field(default_factory=dict)
+    """What each silo sent, where the server sees it."""
 
 
 class Gather(Protocol):
@@ -47,7 +49,7 @@ class Plain:
         """One exchange; a vector that does not fit counts as a fault and is left out."""
         letter = ask.to_record()
         answers = self.post.exchange(dict.fromkeys(silos, letter), self.timeout)
-        total, added = np.zeros(length), []
+        parts: dict[str, Floats] = {}
         faults: dict[str, Fault] = {}
         for name in silos:
             found = answers[name]
@@ -55,9 +57,7 @@ class Plain:
                 faults[name] = found
                 continue
             try:
-                total += checked(Reply.from_record(found), ask, length)
+                parts[name] = checked(Reply.from_record(found), ask, length)
             except FairSiloError as error:
                 faults[name] = Fault(str(error))
-            else:
-                added.append(name)
-        return Collected(total, tuple(added), faults)
+        return Collected(sum(parts.values(), np.zeros(length)), tuple(parts), faults, parts)

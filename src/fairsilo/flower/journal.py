@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,11 @@ from safetensors.numpy import load, save
 
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.post import Traffic
 
 Floats = npt.NDArray[np.float64]
+PART = "of "
+"""Before a silo's name: its own vector in the file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,10 @@ class Entry:
     seconds: float
     lost: dict[str, str] = field(default_factory=dict)
     """Silo and reason."""
+    traffic: Traffic = field(default_factory=Traffic)
     vector: Floats | None = None
+    parts: dict[str, Floats] = field(default_factory=dict)
+    """Of an evaluation in the clear: every silo's own vector."""
 
 
 class Journal:
@@ -67,10 +73,11 @@ class Journal:
     def append(self, entry: Entry) -> None:
         """Write an entry, complete or not at all."""
         self.count += 1
-        about = {k: v for k, v in asdict(entry).items() if k != "vector"}
+        about = {k: v for k, v in asdict(entry).items() if k not in ("vector", "parts")}
         about["fingerprint"] = self.fingerprint
         vector = np.zeros(0) if entry.vector is None else entry.vector
-        content = save({"vector": vector}, metadata={"entry": json.dumps(about)})
+        parts = {PART + name: part for name, part in entry.parts.items()}
+        content = save({"vector": vector, **parts}, metadata={"entry": json.dumps(about)})
         write_atomic(self._path(self.count), content)
 
     def _path(self, number: int) -> Path:
@@ -92,9 +99,11 @@ class Journal:
             length = int.from_bytes(content[:8], "little")
             header = json.loads(content[8 : 8 + length])
             about = json.loads(header["__metadata__"]["entry"])
-            vector = load(content)["vector"]
-            found = about.pop("fingerprint")
-            entry = Entry(**{**about, "silos": tuple(about["silos"])}, vector=vector)
+            parts = load(content)
+            vector = parts.pop("vector")
+            parts = {name.removeprefix(PART): part for name, part in parts.items()}
+            found, about["traffic"] = about.pop("fingerprint"), Traffic(**about["traffic"])
+            entry = Entry(**{**about, "silos": tuple(about["silos"])}, vector=vector, parts=parts)
         except Exception as error:
             raise FairSiloError(f"{path} is damaged: run without --resume") from error
         if found != self.fingerprint:
@@ -106,4 +115,4 @@ class Journal:
 
 
 def _without(entry: Entry) -> Entry:
-    return Entry(entry.kind, entry.number, entry.silos, entry.seconds, entry.lost)
+    return replace(entry, vector=None)

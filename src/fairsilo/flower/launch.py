@@ -12,10 +12,12 @@ from typing import Any
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
-from fairsilo.flower.processes import Processes, command, environment, is_alive
+from fairsilo.flower.processes import Processes, command, environment, is_alive, wait_for_port
 from fairsilo.flower.workspace import Workspace
 
 CONNECTION = "federation"
+SIMULATION = "simulation"
+"""How FLWR_HOME names the connection to the SuperLink, and the one to a simulation here."""
 PROGRESS = "progress.jsonl"
 Event = dict[str, Any]
 PATIENCE = 120.0
@@ -28,6 +30,10 @@ class RunConfig:
 
     out: Path
     resume: bool = False
+    baseline: bool = False
+    """Whether to train without the constraints, too, to compare."""
+    simulation: int = 0
+    """Where not 0: the port of a SuperLink whose simulation plays the silos."""
     audit: Path | None = None
     wait: float = 60.0
     """Seconds to wait for all silos of the federation file."""
@@ -50,13 +56,28 @@ def start_superlink(space: Workspace, processes: Processes) -> None:
     processes.start("superlink", arguments, environment(home(space)), space.folder)
 
 
-def start_node(space: Workspace, name: str, port: int, processes: Processes) -> None:
-    """Start the node of one silo, whose settings and key lie in the silo's folder."""
+def start_simulation(space: Workspace, port: int, processes: Processes) -> None:
+    """Start a SuperLink of Flower's own simulation (Ray), which plays all silos by itself."""
+    arguments = [
+        *(command("flower-superlink"), "--insecure", "--simulation"),
+        *("--host", "127.0.0.1", "--port", str(port)),
+    ]
+    processes.start("superlink", arguments, environment(home(space)), space.folder)
+    wait_for_port(port, PATIENCE)
+
+
+def start_node(
+    space: Workspace, name: str, port: int, processes: Processes, superlink: str | None = None
+) -> None:
+    """Start the node of one silo, whose settings and key lie in the silo's folder.
+
+    `superlink`: where it finds the SuperLink, if not at the folder's address.
+    """
     own = space.silo(name)
     arguments = [
         *(command("flower-supernode"), "--root-certificates", str(own / CA)),
         *("--auth-supernode-private-key", str(own / "node.key")),
-        *("--superlink", space.address, "--host", "127.0.0.1", "--port", str(port)),
+        *("--superlink", superlink or space.address, "--host", "127.0.0.1", "--port", str(port)),
         *("--node-config", f"silo='{own.resolve() / 'silo.toml'}'"),
     ]
     processes.start(name, arguments, environment(own / ".flwr"), own)
@@ -89,11 +110,19 @@ def submit(space: Workspace, config: RunConfig) -> str:
         "out": str(config.out.resolve()),
         "audit": str(config.audit.resolve()) if config.audit else "",
         "resume": config.resume,
+        "baseline": config.baseline,
+        "simulation": str((space.folder / "silos").resolve()) if config.simulation else "",
         "wait": float(config.wait),
         "timeout": float(config.timeout),
     }
     text = " ".join(f"{key}={json.dumps(value)}" for key, value in values.items())
-    done = _flwr(space, "run", str(space.app), CONNECTION, "--run-config", text, "--format", "json")
+    where = (
+        [SIMULATION, "--federation-config", f"num-supernodes={len(space.charter.silos)}"]
+        if config.simulation
+        else [CONNECTION]
+    )
+    arguments = ("run", str(space.app), *where, "--run-config", text, "--format", "json")
+    done = _flwr(space, *arguments, FLWR_LOCAL_SUPERLINK_HTTP_API_PORT=str(config.simulation))
     try:
         answer = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError:
@@ -170,15 +199,16 @@ def home(space: Workspace) -> Path:
     (folder / "config.toml").write_text(
         f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
         f"address = {json.dumps(space.address)}\n"
-        f"root-certificates = {json.dumps(str(certificate))}\n"
+        f"root-certificates = {json.dumps(str(certificate))}\n\n"
+        f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
     )
     return folder
 
 
-def _flwr(space: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _flwr(space: Workspace, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [command("flwr"), *arguments],
-        env=environment(home(space)),
+        env={**environment(home(space)), **env},
         cwd=space.folder,
         capture_output=True,
         text=True,

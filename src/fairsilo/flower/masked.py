@@ -8,7 +8,8 @@
 
 The first two prepare many rounds at once; masked and reveal are a round. `confirm` is there only
 where the federation file wants signed survivor lists. What a silo remembers from one
-step to the next (each is a new process) is in Flower's state for the run.
+step to the next (each is a new process) is in Flower's state for the run; from run to run it
+remembers over whom its counts were opened (`ledger`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy.typing as npt
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.ledger import admit
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.silo import Memory, Refusal, answer
 from fairsilo.flower.wire import VERSION, Ask, Record
@@ -30,7 +32,6 @@ from fairsilo.privacy import (
     Agreement,
     ProtocolError,
     SiloSession,
-    StaticSumGuard,
     load_node_key,
 )
 from fairsilo.privacy.keys import NodeKey
@@ -123,13 +124,11 @@ def _step(
     survivors = record["survivors"]
     if step == "confirm":
         return session.confirm(record["round"], survivors, _key(settings))
-    if memory.get("static", True) and not charter.recount:
-        guard = StaticSumGuard()
-        if "guard" in memory:
-            guard = StaticSumGuard.from_bytes(bytes(memory["guard"]))
-        guard.admit(COUNTS, survivors)
-        memory["guard"] = guard.to_bytes()
-    return session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
+    shares = session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
+    if memory.get("static", True):
+        # After the protocol's own checks, so that no made-up list is noted; before shares leave.
+        admit(settings.ledger, charter, str(memory.get("table", "")), survivors)
+    return shares
 
 
 def _key(settings: Settings) -> NodeKey:

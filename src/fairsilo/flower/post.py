@@ -35,6 +35,15 @@ class Traffic:
     up: int = 0
     exchanges: int = 0
 
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(self.down + other.down, self.up + other.up, self.exchanges + other.exchanges)
+
+    def since(self, before: Traffic) -> Traffic:
+        """What came after `before`."""
+        return Traffic(
+            self.down - before.down, self.up - before.up, self.exchanges - before.exchanges
+        )
+
 
 class Post(Protocol):
     """Brings a record to each of some silos and brings back what they answer."""
@@ -49,7 +58,11 @@ class Post(Protocol):
 
 
 class GridPost:
-    """The post over Flower's grid; `names` maps a node to its silo."""
+    """The post over Flower's grid; `names` maps a node to its silo.
+
+    `simulated`: in Flower's own simulation any node plays any silo, so a question says which one,
+    as the group of its message.
+    """
 
     def __init__(
         self,
@@ -57,8 +70,10 @@ class GridPost:
         names: Callable[[Any], str | None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        simulated: bool = False,
     ) -> None:
         self.grid, self.names, self.clock, self.sleep = grid, names, clock, sleep
+        self.simulated = simulated
         self.traffic = Traffic()
         self.nodes: dict[str, int] = {}
 
@@ -82,6 +97,7 @@ class GridPost:
                 dst_node_id=self.nodes[name],
                 message_type="query",
                 ttl=timeout,
+                group_id=name if self.simulated else None,
             )
             for name in asked
         ]
@@ -98,21 +114,24 @@ class GridPost:
             for message in self.grid.pull_messages(list(waiting)):
                 name = waiting.pop(message.metadata.reply_to_message_id, "")
                 if name:
-                    results[name] = self._open(message)
+                    results[name] = self._open(message, timeout)
             if waiting:
                 self.sleep(POLL)
         for name in waiting.values():
-            results[name] = Fault(f"did not answer within {timeout:g} s")
+            results[name] = _late(timeout)
         return results
 
     def _push(self, messages: Sequence[Any]) -> Iterable[str]:
         sent = list(self.grid.push_messages(messages))
         return sent if len(sent) == len(messages) else [""] * len(messages)
 
-    def _open(self, message: Any) -> Record | Fault:
+    def _open(self, message: Any, timeout: float) -> Record | Fault:
         """The record in an answer, or what Flower says went wrong."""
         if message.has_error():
-            return Fault(ERRORS.get(message.error.code, f"failed (Flower {message.error.code})"))
+            code = message.error.code
+            if code in LATE:
+                return _late(timeout)
+            return Fault(ERRORS.get(code, f"failed (Flower {code})"))
         records = message.content.config_records
         if RECORD not in records:
             return Fault("answered with something else than a record of fairsilo")
@@ -127,12 +146,16 @@ class GridPost:
 ERRORS = {
     1: "could not load the Flower app (is fairsilo installed there?)",
     2: "failed to load or run the Flower app",
-    3: "did not answer in time",
-    4: "did not answer in time",
     5: "is no longer connected",
     8: "lost its process while answering",
 }
 """What Flower's error codes mean for a silo."""
+LATE = (3, 4)
+"""Those that say that time is over."""
+
+
+def _late(timeout: float) -> Fault:
+    return Fault(f"did not answer within {timeout:g} s")
 
 
 def size_of(record: Record) -> int:

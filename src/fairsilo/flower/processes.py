@@ -54,6 +54,17 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
+def wait_for_port(port: int, patience: float) -> None:
+    """Wait until somebody listens on a port of the loopback address."""
+    deadline = time.monotonic() + patience
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+            return
+        if time.monotonic() > deadline:
+            raise FairSiloError(f"nobody listens on port {port}: look at the logs")
+        time.sleep(0.2)
+
+
 class Processes:
     """Children by name, each in a process group of its own, with its output in a file."""
 
@@ -83,11 +94,9 @@ class Processes:
 
     def kill(self, name: str) -> None:
         """End a child and all that came from it at once, with SIGKILL."""
-        family = _family(self.running[name].pid)
-        for pid in family:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.running.pop(name).wait(timeout=10)
+        child = self.running.pop(name)
+        _end(_family(child))
+        child.wait(timeout=10)
 
     def log(self, name: str) -> str:
         """What a child printed so far."""
@@ -96,7 +105,7 @@ class Processes:
 
     def stop(self, patience: float = 5.0) -> None:
         """End all children, gently first, and everything that came from them."""
-        families = {pid for p in self.running.values() for pid in _family(p.pid)}
+        families = [pid for child in self.running.values() for pid in _family(child)]
         for child in self.running.values():
             if child.poll() is None:
                 child.terminate()
@@ -105,10 +114,8 @@ class Processes:
             for child in self.running.values():
                 child.poll()
             time.sleep(0.1)
-        for pid in families:
-            if is_alive(pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        # Looked up again: a dying SuperLink may have started one more process meanwhile.
+        _end([*families, *(pid for child in self.running.values() for pid in _family(child))])
         for child in self.running.values():
             child.wait(timeout=10)
         self.running.clear()
@@ -139,17 +146,34 @@ def processes(logs: Path) -> Iterator[Processes]:
                 signal.signal(signal.SIGTERM, before)
 
 
-def _family(root: int) -> list[int]:
-    """A process and all its descendants, from /proc; without /proc, the process alone."""
+def _family(child: subprocess.Popen[bytes]) -> list[int]:
+    """A child, its descendants and all of its session, from /proc; without /proc, it alone.
+
+    The session, because a process whose parent is gone is nobody's descendant any more.
+    """
     parents: dict[int, int] = {}
+    family = [child.pid] if child.poll() is None else []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
+            # After the name: state, parent, process group, session.
             fields = entry.read_text().rpartition(")")[2].split()
-            parents[int(entry.parent.name)] = int(fields[1])
-    family = [root]
+            pid = int(entry.parent.name)
+            parents[pid] = int(fields[1])
+            if int(fields[3]) == child.pid and pid != child.pid:
+                family.append(pid)
     for pid in family:
-        family += [child for child, parent in parents.items() if parent == pid]
+        family += [one for one, parent in parents.items() if parent == pid and one not in family]
     return family
+
+
+def _end(pids: Sequence[int], patience: float = 5.0) -> None:
+    """SIGKILL, and wait until it has taken effect."""
+    for pid in filter(is_alive, pids):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and any(map(is_alive, pids)):
+        time.sleep(0.05)
 
 
 def is_alive(pid: int) -> bool:

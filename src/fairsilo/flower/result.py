@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from fairsilo.engine import numbers_down, numbers_up
-from fairsilo.evaluate import Tally, cells_of, summary
+from fairsilo.evaluate import Tally, cells_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, largest, loss
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.options import options_of
-from fairsilo.flower.post import Traffic
 from fairsilo.flower.session import Finished
 from fairsilo.method.base import Plain, Trained
 from fairsilo.model import MODELS
@@ -23,7 +22,7 @@ from fairsilo.run.train import ending, without_figures
 from fairsilo.solver import SOLVERS, Status
 
 
-def build_run(charter: Charter, finished: Finished, traffic: Traffic, secure: bool) -> Run:
+def build_run(charter: Charter, finished: Finished, secure: bool) -> Run:
     """What `fairsilo.run.save` writes."""
     width = len(finished.encoder.feature_names)
     model = MODELS[charter.model](width, charter.shape[1])
@@ -40,7 +39,7 @@ def build_run(charter: Charter, finished: Finished, traffic: Traffic, secure: bo
         options_of(charter, charter.name),
         _prepared(charter, finished, width),
         trained,
-        _metrics(charter, finished, traffic, secure),
+        _metrics(charter, finished, secure),
     )
 
 
@@ -71,10 +70,8 @@ def _prepared(charter: Charter, finished: Finished, width: int) -> Prepared:
     )
 
 
-def _metrics(
-    charter: Charter, finished: Finished, traffic: Traffic, secure: bool
-) -> dict[str, Any]:
-    outcome, pairs = finished.outcome, charter.pairs
+def _metrics(charter: Charter, finished: Finished, secure: bool) -> dict[str, Any]:
+    outcome, pairs, traffic = finished.outcome, charter.pairs, finished.traffic
     train, test = finished.train.tally, finished.test.tally
     mean = largest([finished.train.losses.mean(k) for k in range(len(pairs))])
     limit = charter.epsilon if charter.method in ("fedfair", "lco") else None
@@ -105,7 +102,12 @@ def _metrics(
         "setup_exchanges": finished.setup_exchanges,
         "seconds": finished.seconds,
         "notes": list(finished.notes),
-        "by_client": [],
+        **(
+            {}
+            if finished.unconstrained is None
+            else {"unconstrained": {"test": summary(finished.unconstrained, pairs)}}
+        ),
+        "by_client": clients_of(finished.by_silo, pairs),
         "network": {
             "fingerprint": charter.fingerprint,
             "secure_aggregation": secure,

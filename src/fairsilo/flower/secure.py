@@ -87,22 +87,25 @@ class Secure:
 
     def _open(self, number: int, present: tuple[str, ...], faults: dict[str, Fault]) -> Collected:
         """Close the round and let the survivors open its sum."""
+        late: dict[str, Fault] = {}
         try:
             survivors = self.session.close_round()
             signed = self._confirm(number, survivors)
             ask = letter("reveal", round=number, survivors=list(survivors), parcels=signed)
+            # Who masked and then fell silent is in the sum, and may answer the next question.
             late = self._each(
                 dict.fromkeys(survivors, ask),
                 lambda name, record: self.session.add_reveal(name, number, record["content"]),
             )
             total = self.session.total()
         except RepeatRound as error:
+            for name, fault in late.items():
+                if fault.why.startswith("refused"):
+                    raise FairSiloError(f"silo {name} {fault.why}") from None
             told = "; ".join(f"{name} {fault.why}" for name, fault in faults.items())
             raise FairSiloError(
                 f"{error} {told + ': ' if told else ''}use --resume when the silos are back"
             ) from None
-        # Who masked and then fell silent is in the sum, and may answer the next question.
-        del late
         return Collected(total, present, faults)
 
     def _confirm(self, number: int, survivors: list[str]) -> dict[str, bytes]:

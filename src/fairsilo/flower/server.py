@@ -49,7 +49,7 @@ def main(grid: Grid, context: Context) -> None:
     progress.say({"event": "started", "pid": os.getpid()})
     try:
         charter = read_charter(Path(str(config["federation"])))
-        post = GridPost(grid, silo_names(charter))
+        post = post_for(charter, grid, bool(config["simulation"]))
         _coordinate(charter, post, str(context.run_id), config, out, progress.say)
     except FairSiloError as error:
         progress.say({"event": "failed", "why": str(error)})
@@ -76,9 +76,17 @@ def _coordinate(
         return
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
     session = SESSIONS.get(charter.method, Session)
-    finished = session(charter, gather, journal, silos, say).train()
-    save(build_run(charter, finished, post.traffic, gather.secure), out)
+    finished = session(charter, gather, journal, silos, say).train(bool(config["baseline"]))
+    save(build_run(charter, finished, gather.secure), out)
     journal.clear()
+
+
+def post_for(charter: Charter, grid: Grid, simulated: bool) -> GridPost:
+    """Nodes are silos by their keys; those of Flower's simulation, without keys, by their turn."""
+    if not simulated:
+        return GridPost(grid, silo_names(charter))
+    turn = dict(zip(sorted(map(int, grid.get_node_ids())), charter.names, strict=False))
+    return GridPost(grid, lambda node: turn.get(int(node.node_id)), simulated=True)
 
 
 def gather_for(charter: Charter, post: Post, run: str, timeout: float) -> Gather:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from fairsilo.data.encoder import Encoder, EncoderSums
 from fairsilo.engine import Outcome
 from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import Tally
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.fairness.constraint import Totals, check_defined
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
@@ -30,7 +31,7 @@ from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Gather
 from fairsilo.flower.journal import Entry, Journal
 from fairsilo.flower.network import unflatten
-from fairsilo.flower.post import need
+from fairsilo.flower.post import Traffic, need
 from fairsilo.flower.vectors import evidence_from_vector, length_of, totals_from_vector
 from fairsilo.flower.wire import Ask
 from fairsilo.model import MODELS
@@ -40,6 +41,10 @@ from fairsilo.solver import SOLVERS, Order, Query, Record, Sums
 Floats = npt.NDArray[np.float64]
 ROUNDS = ("round", "theta", "attack", "local")
 """The kinds of questions whose sums belong to a point: all silos answer, or they are no use."""
+SET_UP = ("encoder", "totals", "columns")
+"""Those that come before the rounds, or again after a loss."""
+UNLIMITED = 1e9
+"""A limit on DGEO that no model reaches."""
 Say = Callable[[dict[str, Any]], None]
 
 
@@ -57,7 +62,13 @@ class Finished:
     train: Evidence
     test: Evidence
     silos: tuple[str, ...]
+    by_silo: dict[str, Tally]
+    """Every silo's own training rows, where the server sees its sums."""
+    unconstrained: Tally | None
+    """The test rows under a model without the constraints, where that was asked for."""
     rounds: tuple[Entry, ...]
+    traffic: Traffic
+    """Of all questions, those before an interruption included."""
     setup_exchanges: int
     notes: tuple[str, ...]
     seconds: float
@@ -77,6 +88,7 @@ class Session:
         self.charter, self.gather, self.journal, self.say = charter, gather, journal, say
         self.silos = tuple(silos)
         self.constraints = len(charter.constraints)
+        self.epsilon = np.full(self.constraints, charter.epsilon)
         self.entries: list[Entry] = []
         self.records: list[Record] = []
         self.notes: list[str] = []
@@ -89,8 +101,8 @@ class Session:
         self.asked: Floats = np.zeros(0)
         self.theta: Floats = np.zeros(0)
 
-    def train(self) -> Finished:
-        """Fit the encoder, count, train, evaluate."""
+    def train(self, baseline: bool = False) -> Finished:
+        """Fit the encoder, count, train, evaluate; `baseline`: again without the constraints."""
         charter = self.charter
         encoder = self._fit_encoder()
         self._note_absent()
@@ -98,31 +110,46 @@ class Session:
         model = MODELS[charter.model](len(encoder.feature_names), charter.shape[1])
         self.width, self.theta = model.size, model.start(charter.seed)
         outcome, totals = self.solve(encoder, model, totals)
-        vector = self._sum("evaluate", theta=np.asarray(outcome.theta))
-        train, test = evidence_from_vector(vector, charter)
+        train, test = self._evaluate(outcome)
+        evaluated = self.entries[-1]
         rounds = tuple(e for e in self.entries if e.kind in ROUNDS and e.vector is not None)
+        free = None
+        if baseline and self.constraints:
+            kept, self.records = self.records, []
+            self.theta, self.epsilon = outcome.theta, np.full(self.constraints, UNLIMITED)
+            free = self._evaluate(self.solve(encoder, model, totals)[0])[1].tally
+            self.records = kept
         return Finished(
             encoder=encoder,
             totals=totals,
             outcome=outcome,
             train=train,
             test=test,
-            silos=self.silos,
+            silos=evaluated.silos,
+            by_silo={
+                name: evidence_from_vector(part, charter)[0].tally
+                for name, part in evaluated.parts.items()
+            },
+            unconstrained=free,
             rounds=rounds,
-            setup_exchanges=sum(e.kind in ("encoder", "totals", "columns") for e in self.entries),
+            traffic=sum((e.traffic for e in self.entries), Traffic()),
+            setup_exchanges=sum(e.traffic.exchanges for e in self.entries if e.kind in SET_UP),
             notes=tuple(self.notes),
             seconds=sum(e.seconds for e in self.entries),
         )
 
+    def _evaluate(self, outcome: Outcome) -> tuple[Evidence, Evidence]:
+        vector = self._sum("evaluate", theta=np.asarray(outcome.theta))
+        return evidence_from_vector(vector, self.charter)
+
     def solve(self, encoder: Encoder, model: Model, totals: Totals) -> tuple[Outcome, Totals]:
         """Drive the solver; after a loss, again from where it stood with the silos left."""
         charter = self.charter
-        epsilon = np.full(self.constraints, charter.epsilon)
         solver = SOLVERS[charter.solver]()
         while True:
             left = max(charter.rounds - len(self.records), 1)
             try:
-                ended = drive(solver, self.answer, self.theta, epsilon, left, self._watch)
+                ended = drive(solver, self.answer, self.theta, self.epsilon, left, self._watch)
                 break
             except Lost:
                 if self.gather.secure:
@@ -221,6 +248,7 @@ class Session:
             if kind in AGNOSTIC
             else length_of(kind, order, charter, self.width)
         )
+        before = replace(self.gather.traffic)
         collected = self.gather.collect(ask, self.silos, length)
         lost = {name: fault.why for name, fault in collected.faults.items()}
         need(collected.silos, charter.minimum_silos, collected.faults)
@@ -237,7 +265,9 @@ class Session:
             silos=collected.silos,
             seconds=time.monotonic() - started,
             lost=lost,
+            traffic=self.gather.traffic.since(before),
             vector=None if partial else collected.vector,
+            parts=collected.parts if kind == "evaluate" else {},
         )
         self.journal.append(entry)
         return entry

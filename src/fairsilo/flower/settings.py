@@ -31,6 +31,8 @@ class Settings(BaseModel):
     methods: tuple[str, ...] = ("fedfair", "lco", "fedavg", "af", "audit")
     maximum_answers: int = Field(default=1000, ge=1)
     """How many questions of one run the silo answers."""
+    ledger: Path = Path("ledger.json")
+    """Over which silos this silo's counts were opened, in all runs; see `ledger`."""
     plain: bool = False
     """Whether the silo also answers without secure aggregation."""
 
@@ -65,7 +67,7 @@ def read_settings(path: Path) -> Settings:
     beside = path.resolve().parent
     moved = {
         name: beside / value
-        for name in ("federation", "data", "key")
+        for name in ("federation", "data", "key", "ledger")
         if (value := getattr(settings, name)) is not None
     }
     return settings.model_copy(update=moved)

@@ -78,12 +78,24 @@ def split_rows(frame: pd.DataFrame, charter: Charter) -> tuple[Part, Part]:
 
 
 def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Floats:
-    """The silo's vector, or a `Refusal`; any other error tells of rows and stays in the silo."""
+    """The silo's vector, or a `Refusal`; any other error tells of rows and stays in the silo.
+
+    Nothing is added to it afterwards: it leaves as it is or behind masks. What a silo does to its
+    message for the sake of privacy is done here, at the end.
+    """
     _permit(settings, charter, ask, memory)
     frame = read_rows(settings)
     _unchanged(frame, memory)
     train, test = split_rows(frame, charter)
     _large_enough(settings, charter, train)
+    return _sums(settings, charter, ask, (train, test), memory)
+
+
+def _sums(
+    settings: Settings, charter: Charter, ask: Ask, parts: tuple[Part, Part], memory: Memory
+) -> Floats:
+    """The sums over the silo's rows that the question asks for."""
+    train, _ = parts
     if ask.kind == "encoder":
         sums = EncoderSums.of(train.frame, charter.table)
         return np.concatenate([[float(sums.rows)], sums.count, sums.total, sums.squares])
@@ -98,7 +110,7 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
         return _local(charter, ask, train, encoder, memory)
     if ask.kind in AGNOSTIC:
         return _agnostic(charter, ask, train, encoder)
-    return _evaluate(settings, charter, ask, (train, test), encoder)
+    return _evaluate(settings, charter, ask, parts, encoder)
 
 
 def encoder_of(charter: Charter, scalings: Floats) -> Encoder:

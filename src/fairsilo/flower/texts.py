@@ -35,6 +35,8 @@ federation = ""
 out = ""
 audit = ""
 resume = false
+baseline = false
+simulation = ""
 wait = 60.0
 timeout = 120.0
 """
@@ -95,6 +97,10 @@ data = "table.csv"
 
 # The private key that `fairsilo flower keygen` made here.
 key = "node.key"
+
+# Remembers over which silos this silo's counts were opened, so that no later run can subtract its
+# way to a single silo's. Removing the file forgets that.
+ledger = "ledger.json"
 
 # What this silo refuses.
 minimum_rows = 50

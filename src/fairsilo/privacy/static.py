@@ -31,17 +31,25 @@ class StaticSumGuard:
     def admit(self, name: str, survivors: Iterable[str]) -> None:
         """Note that the sum `name` is shown over `survivors`, or refuse."""
         asked = frozenset(survivors)
-        shown = self._shown.setdefault(name, [])
+        shown = self._shown.get(name, [])
         if asked in shown:
             return
-        near = next((past for past in shown if len(past ^ asked) == 1), None)
-        if near is not None or exposed([*shown, asked]):
+        # One silo that left, or came, stands alone in the difference of the two sums.
+        alone = any(len(one - other) == 1 for past in shown for one, other in _both(past, asked))
+        if alone or exposed([*shown, asked]) > exposed(shown):
             raise ProtocolError(
-                f"The static sum {name!r} over {', '.join(sorted(asked))} is refused: with the "
-                "sums already shown it would give one silo's share by subtraction; ask over the "
-                "same silos, or when at least two have left."
+                f"A static sum over {len(asked)} silos is refused: with the sums already shown it "
+                "would give one silo's share by subtraction; ask over the same silos, or when at "
+                "least two have left."
             )
-        shown.append(asked)
+        self.note(name, asked)
+
+    def note(self, name: str, survivors: Iterable[str]) -> None:
+        """Note that the sum `name` is shown over `survivors`, whatever follows from it."""
+        asked = frozenset(survivors)
+        shown = self._shown.setdefault(name, [])
+        if asked not in shown:
+            shown.append(asked)
 
     def to_bytes(self) -> bytes:
         """What `from_bytes` reads; holds names only, no numbers."""
@@ -68,8 +76,14 @@ class StaticSumGuard:
         return guard
 
 
+def _both(one: frozenset[str], other: frozenset[str]) -> tuple[tuple[frozenset[str], ...], ...]:
+    return (one, other), (other, one)
+
+
 def exposed(sets: list[frozenset[str]]) -> set[str]:
     """The silos whose own share follows from the sums over `sets`."""
+    if not sets:
+        return set()
     names = sorted(frozenset().union(*sets))
     rows = np.array([[name in past for name in names] for past in sets], dtype=np.float64)
     rank = np.linalg.matrix_rank(rows)

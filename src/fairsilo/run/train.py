@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo.engine import Outcome, Watch
-from fairsilo.evaluate import Tally, average, cells_of, summary
+from fairsilo.evaluate import Tally, average, cells_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
@@ -163,15 +163,7 @@ def measure_training(
             "dgeo_mean": dgeo_mean(silos, pairs),
             "dgeo_pooled": dgeo_pooled(whole, pairs),
         },
-        by_client=[
-            {
-                "client": name,
-                "rows": int(silo.counts.sum()),
-                "accuracy": accuracy_of(silo),
-                "dgeo": dgeo_pooled(silo, pairs),
-            }
-            for name, silo in zip(prepared.client_names, silos, strict=True)
-        ],
+        by_client=clients_of(dict(zip(prepared.client_names, silos, strict=True)), pairs),
         reason=explain(task, trained, whole, prepared),
     )
 

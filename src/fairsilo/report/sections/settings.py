@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fairsilo.report.blocks import bullets, details, section, table
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.facts import Facts
@@ -72,11 +75,26 @@ def _used(facts: Facts, key: str, value: object) -> Child:
     """What an option came to: some methods have their own way, whatever it says."""
     if key == "solver" and facts.metrics.get("solver") == "own":
         return SOLVERS["own"]
+    if key == "engine" and "network" in facts.metrics:
+        return _network(facts.metrics["network"])
     if key == "estimator" and "estimator" in facts.metrics:
         value = facts.metrics["estimator"]
         if value is None:
             return "not used by this method"
     return _value(facts, key, value)
+
+
+def _network(network: Mapping[str, Any]) -> str:
+    """Who answered, and what the server could see."""
+    seen = (
+        "behind masks: the server saw sums over silos only"
+        if network["secure_aggregation"]
+        else "in the clear: the server saw every silo's own sums"
+    )
+    return (
+        f"over a network: {', '.join(network['silos'])}, {seen}; federation file "
+        f"{network['fingerprint'][:16]}"
+    )
 
 
 def _value(facts: Facts, key: str, value: object) -> Child:

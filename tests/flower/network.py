@@ -1,0 +1,123 @@
+"""One running federation that the process tests share: SuperLink, four nodes, a proxy between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.certificates import CA, make_certificates
+from fairsilo.flower.charter import FILE
+from fairsilo.flower.gather import Plain
+from fairsilo.flower.journal import Journal
+from fairsilo.flower.keys import make_key
+from fairsilo.flower.launch import Event, RunConfig, run_and_follow, start_node
+from fairsilo.flower.post import Fault, Traffic
+from fairsilo.flower.processes import Processes, free_ports
+from fairsilo.flower.session import Session
+from fairsilo.flower.settings import read_settings
+from fairsilo.flower.silo import answer
+from fairsilo.flower.wire import Ask, Record, Reply
+from fairsilo.flower.workspace import Workspace
+from tests.flower.proxy import Proxy
+
+Watch = Callable[[Event], None]
+
+
+@dataclass
+class Net:
+    """The folder, its processes, and what the silos sent."""
+
+    space: Workspace
+    group: Processes
+    proxy: Proxy
+
+    def agree(self, **changes: Any) -> None:
+        """Another federation file for everybody: nodes read theirs anew for every message."""
+        charter = self.space.charter.model_copy(update=changes)
+        self.space.federation.write_text(charter.to_json())
+        for name in charter.names:
+            (self.space.silo(name) / FILE).write_text(charter.to_json())
+
+    def start(self, name: str) -> None:
+        """A node, which reaches the SuperLink through the proxy."""
+        start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address)
+
+    def start_stranger(self, name: str) -> None:
+        """A node beside the silos, with the settings of silo-1 and a key or CA of its own."""
+        own = self.space.silo(name)
+        ignored = shutil.ignore_patterns("*.key*", ".flwr")
+        shutil.copytree(self.space.silo("silo-1"), own, ignore=ignored)
+        make_key(own / "node.key", name)
+        if name == "other-ca":
+            (own / CA).unlink()
+            make_certificates(own / "other", "127.0.0.1")
+            shutil.copy(own / "other" / CA, own / CA)
+        self.start(name)
+
+    def run(
+        self, out: Path, watch: Callable[[Event], None] = lambda event: None, **how: Any
+    ) -> None:
+        """`fairsilo flower run`, begun again while the SuperLink is still coming up."""
+        for _ in range(60):
+            try:
+                run_and_follow(self.space, RunConfig(out=out, **how), watch)
+            except FairSiloError as error:
+                if "did not start" not in str(error):
+                    raise
+                time.sleep(1)
+            else:
+                return
+        pytest.fail("the SuperLink did not come up")
+
+
+def metrics_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "metrics.json").read_text())
+    return found
+
+
+def wait_for(log: Callable[[], str], text: str, seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while text not in log():
+        assert time.monotonic() < deadline, f"{text!r} never came in:\n{log()[-2000:]}"
+        time.sleep(0.3)
+
+
+@dataclass
+class OpenPost:
+    """Silos of this process that answer in the clear, whatever the federation file says."""
+
+    space: Workspace
+    vectors: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def present(self) -> tuple[str, ...]:
+        return self.space.charter.names
+
+    def exchange(self, letters: Mapping[str, Record], timeout: float) -> dict[str, Record | Fault]:
+        answers: dict[str, Record | Fault] = {}
+        for name, record in letters.items():
+            ask, memory = Ask.from_record(record), self.memories.setdefault(name, {})
+            settings = read_settings(self.space.silo(name) / "silo.toml")
+            self.vectors.append(answer(settings, self.space.charter, ask, memory))
+            answers[name] = Reply(ask.number, ask.kind, self.vectors[-1]).to_record()
+        return answers
+
+
+def vectors_of(space: Workspace, folder: Path) -> npt.NDArray[np.float64]:
+    """Every number that a silo computes in an undisturbed run: the run is the same one here."""
+    post, charter = OpenPost(space), space.charter
+    journal = Journal(folder / "journal", charter.fingerprint, False)
+    session = Session(charter, Plain(post, 1.0), journal, post.present(), lambda event: None)
+    session.train()
+    return np.concatenate(post.vectors)
