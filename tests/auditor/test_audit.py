@@ -203,3 +203,20 @@ def test_mistakes_in_python(change: dict[str, object], words: str) -> None:
     }  # fmt: skip
     with pytest.raises(FairSiloError, match=words):
         fairsilo.audit(**(good | change))  # type: ignore[arg-type]
+
+
+def test_the_runs_own_rows_are_found_in_a_folder_and_by_its_split(
+    case: Case, tmp_path: Path
+) -> None:
+    (tmp_path / "banks").mkdir()
+    for name, part in case.frame.groupby("client"):
+        part.drop(columns="client").to_csv(tmp_path / "banks" / f"{name}.csv", index=False)
+    for options in (
+        AuditOptions(data=str(tmp_path / "banks"), model=case.model),
+        AuditOptions(data=case.table, model=case.model, split="part"),
+        AuditOptions(data=case.table, model=case.model, clients=5),
+    ):
+        found = execute(options)
+        assert (found["which"], found["unseen"]) == ("the test rows of the run", True)
+        assert found["rows"] == 300
+        assert found["silos"] == (options.clients or 3)

@@ -130,3 +130,29 @@ def test_mistakes(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "is not an ONNX model" in audit(tmp_path / "bad.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert "pip install 'fairsilo[export]'" in audit(scores)
+
+
+def test_names_as_the_converter_writes_them(case: Case, tmp_path: Path) -> None:
+    """A dash in a column's name is an underscore in the graph."""
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 1])
+        for name in ("x_0", "x1")
+    ]
+    p = helper.make_tensor_value_info("p", TensorProto.FLOAT, ["rows", 1])
+    nodes = [
+        helper.make_node("Sub", ["x_0", "x1"], ["z"]),
+        helper.make_node("Sigmoid", ["z"], ["p"]),
+    ]
+    graph = helper.make_graph(nodes, "model", values, [p])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    case.frame.rename(columns={"x0": "x-0"}).to_csv(tmp_path / "t.csv", index=False)
+    common: dict[str, Any] = {"label": "label", "group": "group"}
+    found = execute(
+        AuditOptions(data=str(tmp_path / "t.csv"), model=tmp_path / "model.onnx", **common)
+    )
+    right = (case.frame["x0"] > case.frame["x1"]) == (case.frame["label"] == "1")
+    assert found["accuracy"]["value"] == pytest.approx(right.mean())
+    case.frame.drop(columns="x0").to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(FairSiloError, match="there is no column 'x_0'"):
+        execute(AuditOptions(data=str(tmp_path / "t.csv"), model=tmp_path / "model.onnx", **common))

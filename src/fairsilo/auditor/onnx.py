@@ -8,6 +8,7 @@ perhaps a predicted class; a matrix has its classes in the table's order, which 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,11 @@ def _matrix(path: Path, one: Any, rows: Rows, features: tuple[str, ...] | None) 
 
 
 def _column(frame: pd.DataFrame, one: Any) -> Any:
-    series, kind = column(frame, one.name), TYPES[one.type]
+    kind = TYPES[one.type]
+    # scikit-learn's converter writes education-num as education_num.
+    alike = [name for name in frame.columns if re.sub(r"\W", "_", str(name)) == one.name]
+    exact = one.name in frame.columns or len(alike) != 1
+    series = column(frame, one.name if exact else str(alike[0]))
     if kind is np.str_:
         texts = series.astype(object).where(series.notna(), "").astype(str)
         return texts.to_numpy(dtype=object).reshape(-1, 1)

@@ -80,11 +80,14 @@ def _trained_with(options: AuditOptions, saved: Saved) -> Options:
     told = dict(saved.description.get("options", {}))
     told["groups"] = tuple(told["groups"]) if told.get("groups") else None
     known = set(Options.__dataclass_fields__)
-    return replace(
+    trained = replace(
         Options(**{key: value for key, value in told.items() if key in known}),
         data=options.data,
         data_dir=options.data_dir,
     )
+    folder = options.data not in DATASETS and Path(options.data).is_dir()
+    dealt = trained.client is None and trained.clients is None
+    return replace(trained, client=CLIENT_COLUMN) if folder and dealt else trained
 
 
 def _table(
@@ -142,11 +145,11 @@ def _choose(
     """Which rows, in words too, and whether the model trained without them."""
     is_test = None
     own = False
-    if options.split is not None:
-        is_test = split_column(column(frame, options.split), column=options.split)
-    elif saved is not None and trained is not None:
+    if saved is not None and trained is not None and options.split in (None, trained.split):
         is_test = _split_of_run(saved, trained, frame, y, s)
         own = is_test is not None
+    if is_test is None and options.split is not None:
+        is_test = split_column(column(frame, options.split), column=options.split)
     if is_test is None:
         if options.rows in ("test", "train"):
             raise FairSiloError(

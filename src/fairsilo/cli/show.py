@@ -95,6 +95,15 @@ def show_run(run: Run, folder: Path) -> None:
     )
     if "dp" in metrics:
         console.print(_price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
+    found = metrics["certificate"]
+    if found["bounds"]["chebyshev"] is not None:
+        met = {True: "limit certified", False: "limit not certified", None: "no limit set"}
+        console.print(
+            f"certificate: with {100 * found['level']:g}% confidence the DGEO of the population is "
+            f"below {number(found['bounds']['chebyshev'])}, {met[found['met']]} (certificate.md)",
+            highlight=False,
+            soft_wrap=True,
+        )
     mark = "green" if metrics["converged"] else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
