@@ -12,9 +12,12 @@ from fairsilo.evaluate.intervals import (
     Interval,
     Moments,
     chebyshev_gap,
+    largest_of,
+    middle,
     newcombe,
     normal_gap,
     quantile,
+    redraw,
     wilson,
 )
 
@@ -111,6 +114,41 @@ def test_both_gaps_cover_the_truth_as_often_as_they_say() -> None:
     normal, chebyshev = covered / draws
     assert abs(normal - 0.95) < 0.02
     assert chebyshev > 0.99
+
+
+def test_redrawing_counts_is_redrawing_rows() -> None:
+    # Row by row, with half a hit and half a miss (two rows of each kind weigh as much as one).
+    hits, rows, draws = 26, 30, 40_000
+    rng = np.random.default_rng(0)
+    weights = np.array([*[2] * hits, *[2] * (rows - hits), 1, 1]) / (2 * rows + 2)
+    values = np.array([*[1] * hits, *[0] * (rows - hits), 1, 0])
+    slow = rng.choice(values, size=(draws, rows), p=weights).mean(axis=1)
+    fast = redraw(np.array([hits]), np.array([rows]), draws, seed=1)[:, 0]
+    assert fast.mean() == pytest.approx(slow.mean(), abs=1e-3)
+    assert fast.std() == pytest.approx(slow.std(), abs=1e-3)
+    assert middle(fast) == middle(slow)
+
+
+def test_half_a_miss_keeps_the_bootstrap_from_being_too_sure() -> None:
+    """Exact coverage at 30 rows, by summing over all counts, with and without the half."""
+    rows, counts = 30, np.arange(31)
+    held = {0.5: [], 0.0: []}  # type: dict[float, list[float]]
+    for half, found in held.items():
+        ends = stats.binom.ppf([[0.025], [0.975]], rows, (counts + half) / (rows + 2 * half))
+        for truth in np.linspace(0.5, 0.97, 200):
+            inside = (ends[0] / rows <= truth) & (truth <= ends[1] / rows)
+            found.append(float(stats.binom.pmf(counts, rows, truth)[inside].sum()))
+    assert 0.93 <= np.mean(held[0.5]) <= 0.97
+    assert min(held[0.5]) > 0.85
+    assert np.mean(held[0.0]) < 0.92
+    assert min(held[0.0]) < 0.7
+
+
+def test_the_largest_gap_lies_where_its_own_pair_says() -> None:
+    spans = [Interval(-0.1, 0.2), Interval(-0.5, -0.3)]
+    strict = [Interval(-0.2, 0.3), Interval(-0.55, -0.25)]
+    assert largest_of(spans, strict) == Interval(0.25, 0.5)
+    assert largest_of([Interval(-0.1, 0.2)], [Interval(-0.1, 0.2)]) == Interval(0.0, 0.2)
 
 
 def test_undefined_is_none() -> None:
