@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,11 @@ def _example(paragraph: str) -> str:
     lead, found, command = paragraph.partition(": fairsilo ")
     if not found:
         return html.escape(paragraph, quote=False)
-    return f"{html.escape(lead, quote=False)}:\n\n```text\nfairsilo {command}\n```"
+    # An option and its value stay on one line.
+    tied = re.sub(r"(--\S+) (?=[^-])", "\\1\0", f"fairsilo {command}")
+    lines = textwrap.wrap(tied, 76, break_long_words=False, break_on_hyphens=False)
+    whole = " \\\n    ".join(lines).replace("\0", " ")
+    return f"{html.escape(lead, quote=False)}:\n\n```sh\n{whole}\n```"
 
 
 def _cell(text: str) -> str:

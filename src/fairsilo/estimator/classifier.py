@@ -38,17 +38,16 @@ def _has_scores(estimator: FedFairClassifier) -> bool:
 
 
 class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A classifier that is fair between groups, trained across several holders of rows.
+    """A classifier that is fair between groups, trained across several holders of rows.
 
     It solves
 
-    .. math:: \min_\theta L(\theta) \quad \text{s.t.} \quad
-        |L^{a,c}(\theta) - L^{b,c}(\theta)| \le \epsilon
+        min L(theta)   subject to   |L^{a,c}(theta) - L^{b,c}(theta)| <= epsilon
 
-    with one constraint for every pair of groups (a, b) and every protected class c, where
-    :math:`L` is the mean cross-entropy of all rows and :math:`L^{a,c}` that of the rows of group a
-    in class c (FedFair's DGEO). The rows of a client are used in sums alone; here, in one process,
-    the clients are simulated.
+    with one constraint for every pair of groups (a, b) and every protected class c, where L is the
+    mean cross-entropy of all rows and L^{a,c} that of the rows of group a in class c (FedFair's
+    DGEO). The rows of a client are used in sums alone; here, in one process, the clients are
+    simulated.
 
     Parameters
     ----------
@@ -69,8 +68,9 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     model : {"lr", "mlp"}, default="lr"
         Logistic regression without penalty (multinomial for several classes), or a network with
         hidden layers of 8 and 4 ReLU units.
-    solver : {"newton", "lbfgs", "agp"}, default=None
-        None takes Newton, and L-BFGS for models too large for it. ``agp`` is the paper's.
+    solver : str, default=None
+        ``newton``, ``lbfgs`` or ``agp`` (the paper's). None takes Newton, and L-BFGS for models
+        too large for it.
     estimator : {"pooled", "mean"}, default="pooled"
         The gap of the union of all rows, or the paper's average of the clients' gaps.
     protected_class : class label, list of them or "all", default=None
