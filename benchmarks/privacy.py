@@ -1,8 +1,8 @@
 """Accuracy and fairness against the privacy budget: `python -m benchmarks.privacy`.
 
 FedFair with epsilon 0.1 on ADULT (50 clients) and COMPAS (20), delta 1e-5, noise shared among the
-clients, five seeds, by Newton (6 rounds) and by AGP (1,000 rounds) with the same budget. Every run is
-written to docs/privacy/results.csv as it ends, and is not made again; then follow the table and
+clients, five seeds, by Newton (6 rounds) and by AGP (1,000 rounds) with the same budget. Every run
+is written to docs/privacy/results.csv as it ends, and is not made again; then follow the table and
 docs/privacy/figure.svg. `--fresh` starts over: the noise is new, and so are the numbers.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -28,7 +29,7 @@ FIGURES = ("accuracy", "fairness", "harmonic_mean")
 NAMES = {"newton": "Newton under noise, 6 rounds", "agp": "AGP, 1,000 rounds"}
 
 
-def one(data: str, solver: str, budget: float, seed: int) -> dict[str, object]:
+def one(data: str, solver: str, budget: float, seed: int) -> dict[Any, Any]:
     """One run; without a budget, Newton as long as it takes and AGP the same rounds as with one."""
     private = math.isfinite(budget)
     run = execute(
@@ -60,7 +61,7 @@ def measure(datasets: list[str], path: Path) -> pd.DataFrame:
     """All runs, those of an earlier call included."""
     done = pd.read_csv(path) if path.exists() else pd.DataFrame()
     have = set() if done.empty else {tuple(row) for row in done[KEYS].itertuples(index=False)}
-    rows = done.to_dict("records")
+    rows: list[dict[Any, Any]] = done.to_dict("records")
     for solver in SOLVERS:
         for data in datasets:
             for seed in SEEDS:

@@ -35,6 +35,19 @@ def test_weights_by_hand() -> None:
         np.testing.assert_allclose(weights[0], [1 / 2, 1 / 2, -1, 0, 0, 0, 0])
 
 
+def test_small_cells_by_hand() -> None:
+    """With at least two rows a cell, client 0's one row of (1,1) takes no part."""
+    rows = federation()
+    totals = totals_of(rows, [PAIR], min_cell=2)
+    np.testing.assert_array_equal(totals.cells, [[0, 2], [0, 3]])
+    assert totals.rows == 7
+    assert totals.taking_part.tolist() == [0]
+    w, pooled = weigh(rows, [PAIR], "pooled", totals, min_cell=2)
+    np.testing.assert_allclose(w, 1 / 7)
+    np.testing.assert_allclose(pooled[0], [1 / 2, 1 / 2, 0, 0, -1 / 3, -1 / 3, -1 / 3])
+    assert not weigh(rows, [PAIR], "mean", totals, min_cell=2)[1].any()
+
+
 def test_every_constraint_weighs_zero_in_sum() -> None:
     rng = np.random.default_rng(0)
     n = 500

@@ -59,7 +59,6 @@ def test_totals_are_the_silos_own_counts(town: Town) -> None:
     ("line", "told"),
     [
         ("minimum_rows = 100000", "fewer training rows than it demands"),
-        ("minimum_cell = 5000", "fewer than 5000 training rows of group"),
         ('methods = ["fedavg"]', "does not answer for 'fedfair'"),
         ("maximum_answers = 1", "at most 1 answers per run"),
         ("plain = false", "does not answer in the clear"),
@@ -71,6 +70,18 @@ def test_a_silo_refuses_by_its_own_settings(town: Town, line: str, told: str) ->
     replies = [ask(town, ask_of(town), memory) for _ in range(2)]
     assert told in replies[1]["refused"]
     assert replies[1]["vector"] == b""
+
+
+def test_small_cells_take_no_part_and_only_their_number_shows(town: Town) -> None:
+    set_line(town, "minimum_cell = 5000")
+    vector = np.frombuffer(ask(town, ask_of(town))["vector"], "<f8")
+    totals = totals_from_vector(vector, town.charter)
+    assert totals.rows == len(town.table.query("client == 'silo0' and part == 'train'"))
+    assert not totals.cells.any()
+    np.testing.assert_array_equal(totals.taking_part, [0])
+    findings = check_table(read_settings(town.settings("silo0")), town.charter)
+    assert not findings.problems
+    assert "left out of the constraint" in " ".join(findings.remarks)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +229,6 @@ def test_check_says_what_fits_and_what_does_not(town: Town) -> None:
     ("line", "told"),
     [
         ('name = "nobody"', "no silo 'nobody'"),
-        ("minimum_cell = 5000", "demand 5000 or none"),
         ("minimum_rows = 5000", "the settings demand 5000"),
         ('methods = ["audit"]', "do not allow the federation's method"),
         ("plain = false", "no secure aggregation"),

@@ -10,7 +10,7 @@ import typer
 from fairsilo.errors import FairSiloError
 
 DATA, WHO, HOW, OUT = "Data", "Who holds which row", "Training", "Output"
-PRIVACY = "Differential privacy"
+PRIVACY = "What leaves a client"
 
 
 def train(
@@ -130,6 +130,13 @@ def train(
         bool,
         typer.Option(help="Also train without the constraint, to compare.", rich_help_panel=HOW),
     ] = True,
+    min_cell: Annotated[
+        int,
+        typer.Option(
+            help="Clients leave groups of fewer rows (in the protected class) out of constraints.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = 0,
     dp_epsilon: Annotated[
         float | None,
         typer.Option(
@@ -208,6 +215,7 @@ def train(
         variant=variant,
         data_dir=data_dir,
         schema=schema,
+        min_cell=min_cell,
         dp_epsilon=dp_epsilon,
         dp_delta=dp_delta,
         dp_split=_shares(dp_split),

@@ -54,13 +54,22 @@ def count_cells(y: Ints, s: Ints, groups: int, classes: int) -> Ints:
     return np.bincount(s * classes + y, minlength=groups * classes).reshape(groups, classes)
 
 
+def large_enough(cells: Ints, min_cell: int) -> Ints:
+    """The counts, zero where they are below `min_cell`: such a cell takes no part in constraints.
+
+    A silo decides that for itself, so that nobody sees a sum over one or two of its rows.
+    """
+    kept: Ints = np.where(cells < min_cell, 0, cells)
+    return kept
+
+
 @dataclass(frozen=True)
 class Totals:
     """What a silo must know of the federation to weigh its rows: sums over silos only."""
 
     rows: int
     cells: Ints
-    """m^{s,c} over all silos."""
+    """m^{s,c} over all silos, without the cells that a silo finds too small."""
     taking_part: Ints
     """For each constraint, how many silos have a row in both of its cells."""
 
@@ -72,10 +81,11 @@ class Totals:
         )
 
     @classmethod
-    def of_silo(cls, cells: Ints, constraints: Sequence[Dgeo]) -> Totals:
+    def of_silo(cls, cells: Ints, constraints: Sequence[Dgeo], min_cell: int = 0) -> Totals:
         """One silo's summand."""
-        part = [int(cells[k.a, k.c] > 0 and cells[k.b, k.c] > 0) for k in constraints]
-        return cls(int(cells.sum()), cells, np.array(part, dtype=np.int64))
+        kept = large_enough(cells, min_cell)
+        part = [int(kept[k.a, k.c] > 0 and kept[k.b, k.c] > 0) for k in constraints]
+        return cls(int(cells.sum()), kept, np.array(part, dtype=np.int64))
 
 
 def row_weights(
@@ -84,13 +94,15 @@ def row_weights(
     y: Ints,
     s: Ints,
     totals: Totals,
+    min_cell: int = 0,
 ) -> Floats:
     """v (len(constraints), rows): the weights that one silo gives its rows.
 
-    A silo with an empty cell weighs nothing under `mean` and `local` (it takes no
-    part, and N counts those that do); under `pooled` its other cell still counts.
+    A silo with an empty cell, or one of fewer than `min_cell` rows, weighs nothing under `mean` and
+    `local` (it takes no part, and N counts those that do); under `pooled` its other cell still
+    counts.
     """
-    cells = count_cells(y, s, *totals.cells.shape)
+    cells = large_enough(count_cells(y, s, *totals.cells.shape), min_cell)
     v = np.zeros((len(constraints), len(y)))
     for k, constraint in enumerate(constraints):
         if estimator == "pooled":
@@ -100,7 +112,7 @@ def row_weights(
             size = cells[:, constraint.c] * silos
         else:
             continue
-        v[k] = constraint.sign(y, s) / np.maximum(size, 1)[s]
+        v[k] = constraint.sign(y, s) * (cells[s, y] > 0) / np.maximum(size, 1)[s]
     return v
 
 
@@ -117,9 +129,9 @@ def check_defined(
         for g in (constraint.a, constraint.b):
             if totals.cells[g, constraint.c] == 0:
                 raise FairSiloError(
-                    f"group {groups[g]!r} has no training row of class {name!r}, so its fairness "
-                    "cannot be measured: choose other --groups, another --protected-class, or "
-                    "give more rows"
+                    f"group {groups[g]!r} has no training row of class {name!r} that takes part, "
+                    "so its fairness cannot be measured: choose other --groups, another "
+                    "--protected-class, a lower --min-cell, or give more rows"
                 )
         if estimator != "pooled" and totals.taking_part[k] == 0:
             remedy = "--method fedfair with " if estimator == "local" else ""

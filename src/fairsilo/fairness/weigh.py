@@ -12,7 +12,7 @@ from fairsilo.fairness.constraint import Dgeo, Estimator, Floats, Totals, count_
 from fairsilo.partition.federation import Federation
 
 
-def totals_of(federation: Federation, constraints: Sequence[Dgeo]) -> Totals:
+def totals_of(federation: Federation, constraints: Sequence[Dgeo], min_cell: int = 0) -> Totals:
     """The sum of the silos' summands: a set-up exchange."""
     parts = (
         Totals.of_silo(
@@ -20,6 +20,7 @@ def totals_of(federation: Federation, constraints: Sequence[Dgeo]) -> Totals:
                 federation.y[silo], federation.s[silo], federation.groups, federation.classes
             ),
             constraints,
+            min_cell,
         )
         for silo in federation.silos()
     )
@@ -27,7 +28,11 @@ def totals_of(federation: Federation, constraints: Sequence[Dgeo]) -> Totals:
 
 
 def weigh(
-    federation: Federation, constraints: Sequence[Dgeo], estimator: Estimator, totals: Totals
+    federation: Federation,
+    constraints: Sequence[Dgeo],
+    estimator: Estimator,
+    totals: Totals,
+    min_cell: int = 0,
 ) -> tuple[Floats, Floats]:
     """The objective's row weights w (n,) and the constraints' v (len(constraints), n).
 
@@ -39,6 +44,6 @@ def weigh(
     v = np.zeros((len(constraints), n))
     for silo in federation.silos():
         v[:, silo] = row_weights(
-            constraints, estimator, federation.y[silo], federation.s[silo], totals
+            constraints, estimator, federation.y[silo], federation.s[silo], totals, min_cell
         )
     return w, v

@@ -116,10 +116,13 @@ def _sizes(frame: pd.DataFrame, settings: Settings, charter: Charter, findings: 
     for group in charter.groups:
         rows = int(cells[charter.table.groups.index(group), charter.table.classes.index(name)])
         if 0 < rows < settings.minimum_cell:
-            findings.problems.append(
-                f"group {group!r} has {rows} training rows of class {name!r} and the settings "
-                f"demand {settings.minimum_cell} or none"
-            )
+            few = f"group {group!r} has {rows} training rows of class {name!r} and the settings "
+            if charter.method == "af":
+                findings.problems.append(f"{few}demand {settings.minimum_cell} or none")
+            else:
+                findings.remarks.append(
+                    f"{few}want {settings.minimum_cell}: they are left out of the constraint"
+                )
         elif rows == 0:
             findings.remarks.append(
                 f"group {group!r} has no training row of class {name!r}: the silo "

@@ -27,7 +27,7 @@ class Settings(BaseModel):
     """The silo's private node key; secure aggregation signs with it."""
     minimum_rows: int = Field(default=50, ge=1)
     minimum_cell: int = Field(default=5, ge=1)
-    """A constrained cell (a group within the protected class) has no row or at least so many."""
+    """Constrained cells (a group within the protected class) of fewer rows take no part."""
     methods: tuple[str, ...] = ("fedfair", "lco", "fedavg", "af", "audit")
     maximum_answers: int = Field(default=1000, ge=1)
     """How many questions of one run the silo answers."""

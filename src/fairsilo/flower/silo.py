@@ -45,6 +45,10 @@ Memory = MutableMapping[str, Any]
 """What a silo remembers of a run between two messages, each of which is a new process."""
 
 
+LIMITED = ("fedfair", "lco")
+"""The methods with constraints, from which a silo leaves its small cells out."""
+
+
 class Refusal(FairSiloError):
     """Why a silo does not answer, in words that give nothing of its rows away."""
 
@@ -103,11 +107,12 @@ def _sums(
     _pin(memory, "scalings", ask.scalings)
     if ask.kind == "totals":
         cells = count_cells(train.y, train.s, *charter.shape)
-        return totals_to_vector(Totals.of_silo(cells, charter.pairs))
+        least = settings.minimum_cell if charter.method in LIMITED else 0
+        return totals_to_vector(Totals.of_silo(cells, charter.pairs, least))
     if ask.kind == "round":
-        return _round(charter, ask, train, encoder)
+        return _round(settings, charter, ask, train, encoder)
     if ask.kind == "local":
-        return _local(charter, ask, train, encoder, memory)
+        return _local(settings, charter, ask, train, encoder, memory)
     if ask.kind in AGNOSTIC:
         return _agnostic(charter, ask, train, encoder)
     return _evaluate(settings, charter, ask, parts, encoder)
@@ -154,13 +159,13 @@ def _large_enough(settings: Settings, charter: Charter, train: Part) -> None:
             f"this silo has fewer training rows than it demands of itself ({settings.minimum_rows})"
         )
     cells = count_cells(train.y, train.s, *charter.shape)
-    for pair in charter.pairs:
-        for group in (pair.a, pair.b):
-            if 0 < cells[group, pair.c] < settings.minimum_cell:
-                raise Refusal(
-                    f"this silo has fewer than {settings.minimum_cell} training rows of group "
-                    f"{charter.table.groups[group]!r} in class {charter.table.classes[pair.c]!r}"
-                )
+    for pair in charter.pairs if charter.method == "af" else ():
+        # AF's sums are over groups as such; with a constraint the silo leaves small cells out.
+        if any(0 < cells[g, pair.c] < settings.minimum_cell for g in (pair.a, pair.b)):
+            raise Refusal(
+                f"this silo has fewer than {settings.minimum_cell} training rows of a group in "
+                f"class {charter.table.classes[pair.c]!r}"
+            )
 
 
 def _unchanged(frame: pd.DataFrame, memory: Memory) -> None:
@@ -180,12 +185,13 @@ def _pin(memory: Memory, name: str, values: Floats) -> None:
         raise Refusal("the server changed the encoder within a run")
 
 
-def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
+def _round(settings: Settings, charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
     totals = _totals(charter, ask, train)
     constraints = charter.constraints
     x = encoder.transform(train.frame)
     w = np.full(len(train.y), 1 / totals.rows)
-    v = row_weights(constraints, charter.estimator, train.y, train.s, totals)
+    least = settings.minimum_cell
+    v = row_weights(constraints, charter.estimator, train.y, train.s, totals, least)
     if ask.mu.shape != (len(constraints),) or not np.isfinite(ask.theta).all():
         raise Refusal("the server's query does not fit the federation file")
     classes = charter.shape[1]
@@ -198,7 +204,14 @@ def _round(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floats:
     return network_sums(charter.model, ask.order, x, train.y, w, v, ask.theta, ask.mu, classes)
 
 
-def _local(charter: Charter, ask: Ask, train: Part, encoder: Encoder, memory: Memory) -> Floats:
+def _local(
+    settings: Settings,
+    charter: Charter,
+    ask: Ask,
+    train: Part,
+    encoder: Encoder,
+    memory: Memory,
+) -> Floats:
     """LCO's augmented Lagrangian; a new number of dual steps tells the silo to take its own."""
     if charter.method != "lco":
         raise Refusal("the federation file does not name the method 'lco'")
@@ -209,7 +222,7 @@ def _local(charter: Charter, ask: Ask, train: Part, encoder: Encoder, memory: Me
         raise Refusal("the server's query does not fit the federation file")
     rho, turn = float(ask.mu[0]), int(ask.mu[1])
     w = np.full(len(train.y), 1 / totals.rows)
-    v = row_weights(charter.pairs, "local", train.y, train.s, totals)
+    v = row_weights(charter.pairs, "local", train.y, train.s, totals, settings.minimum_cell)
     multipliers = np.zeros((2, len(charter.pairs)))
     fixed = (x, train.y, w, v, ask.theta, charter.epsilon)
     if "multipliers" in memory:

@@ -35,6 +35,8 @@ class Task:
     rounds: int
     seed: int
     engine: str = "pooled"
+    min_cell: int = 0
+    """A client's cell of fewer rows takes no part in the constraints."""
     group_columns: tuple[int, ...] = ()
     """The columns of x that encode the group: AF's adversary must not see them."""
 

@@ -89,8 +89,8 @@ def solve_many(
 def weighted_rows(task: Task) -> Rows:
     """The federation's rows with the weights of the task's estimator."""
     federation = task.federation
-    totals = totals_of(federation, task.constraints)
-    w, v = weigh(federation, task.constraints, task.estimator, totals)
+    totals = totals_of(federation, task.constraints, task.min_cell)
+    w, v = weigh(federation, task.constraints, task.estimator, totals, task.min_cell)
     return Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
 
 
@@ -115,10 +115,15 @@ def _trained(task: Task, outcome: Outcome) -> Trained:
 def _who_takes_part(task: Task) -> tuple[str, ...]:
     """Say how many clients an average leaves out for want of rows."""
     clients = task.federation.clients
-    taking_part = totals_of(task.federation, task.constraints).taking_part
-    if task.estimator == "pooled" or not len(taking_part) or taking_part.min() == clients:
+    taking_part = totals_of(task.federation, task.constraints, task.min_cell).taking_part
+    if not len(taking_part) or taking_part.min() == clients:
         return ()
-    return (
-        f"{int(clients - taking_part.min())} of {clients} clients have no row in one of the "
-        "constrained cells and take no part in the constraint",
-    )
+    count = f"{int(clients - taking_part.min())} of {clients} clients have"
+    if task.min_cell > 1:
+        fewer = f"{count} fewer than {task.min_cell} rows in one of the constrained cells and"
+        if task.estimator == "pooled":
+            return (f"{fewer} leave the rows of such cells out of the constraint",)
+        return (f"{fewer} take no part in the constraint",)
+    if task.estimator == "pooled":
+        return ()
+    return (f"{count} no row in one of the constrained cells and take no part in the constraint",)

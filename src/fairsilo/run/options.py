@@ -90,6 +90,11 @@ class Options:
             raise FairSiloError("give --split or --test-fraction, not both")
         if self.min_cell < 0:
             raise FairSiloError(f"--min-cell is {self.min_cell}: give 0 or more rows, such as 5")
+        if self.min_cell and self.method not in ("fedfair", "lco"):
+            raise FairSiloError(
+                f"--min-cell is for the constraints of fedfair and lco and not for {self.method}: "
+                "leave it out"
+            )
         if self.dp_epsilon is not None:
             self._check_private(self.dp_epsilon)
 

@@ -123,7 +123,7 @@ def _check_rows(
         raise FairSiloError(
             f"all training rows are of class {only!r}: give rows of at least two classes"
         )
-    totals = totals_of(federation, constraints)
+    totals = totals_of(federation, constraints, options.min_cell)
     if options.method in ("fedfair", "lco"):
         estimator = "local" if options.method == "lco" else options.estimator
         check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]

@@ -62,6 +62,7 @@ def plan(options: Options, prepared: Prepared) -> Task:
         seed=options.seed,
         engine=options.engine,
         group_columns=prepared.group_columns,
+        min_cell=options.min_cell,
     )
 
 
