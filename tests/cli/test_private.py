@@ -122,3 +122,12 @@ def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -
     loans.to_csv(options.data, index=False)
     with pytest.raises(FairSiloError, match="--dp-noise full"):
         execute(options)
+
+
+def test_the_report_says_what_the_noise_does(options: Options, tmp_path: Path) -> None:
+    run = execute(Options(**{**vars(options), "rounds": 2}))
+    save(run, tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "for the noise of differential privacy" in page
+    assert "Ended after the 2 rounds that the privacy budget was planned for" in page
+    assert "did not end as it should" not in page

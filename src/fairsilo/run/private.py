@@ -15,7 +15,7 @@ import pandas as pd
 from fairsilo.data import DATASETS, Encoder, Schema
 from fairsilo.data.bounded import bounded_sums, bounds_of, encoder_of_sums, sensitivity
 from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split, smallest_sum
-from fairsilo.engine import Watch
+from fairsilo.engine import Outcome, Watch
 from fairsilo.engine.private import noisy_counts, noisy_outcomes
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.metrics import largest
@@ -23,6 +23,7 @@ from fairsilo.method.private import Guarded, train_private
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.train import Metrics, Run, Training, ending, measure, plan, test_evidence
+from fairsilo.solver import Status
 
 Floats = npt.NDArray[np.float64]
 ROUNDS = {"newton": 6, "agp": 1000}
@@ -69,17 +70,31 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     seconds = time.perf_counter() - started
     noise = mechanism.deviation(clip.loss * np.sqrt(2), parts.final)
     test = test_evidence(prepared, trained.predictors[0], options.seed).tally
-    classes = prepared.schema.classes
+    classes, tolerance = prepared.schema.classes, task.solver.tolerance
     training = Training(
         figures=_figures(prepared, counts, losses, right, noise),
         by_client=[],
-        reason=ending(trained.outcome, task.solver.tolerance, test, classes, "test"),
+        reason=_ending(trained.outcome, ending(trained.outcome, tolerance, test, classes, "test")),
         common=int(np.argmax(counts.sum(axis=0))),
     )
     metrics = measure(options, prepared, task, trained, seconds, training)
     metrics["bytes_up"] = 8 * mechanism.numbers * prepared.federation.clients
     metrics["dp"] = spent(mechanism, options)
     return Run(options, prepared, trained, metrics)
+
+
+def _ending(outcome: Outcome, plain: str) -> str:
+    """Why training ended: to make the rounds that the budget was planned for is no failure."""
+    if outcome.status is not Status.RUNNING:
+        return plain
+    collapsed = plain.rpartition("; ")[0]
+    last = outcome.last
+    planned = (
+        f"ended after the {outcome.rounds} rounds that the privacy budget was planned for: KKT "
+        f"residual {float(last.residual):.1e}, violation {float(last.violation):.1e}, noise "
+        "included"
+    )
+    return f"{collapsed}; {planned}" if collapsed else planned
 
 
 def _check_counts(prepared: Prepared, counts: Floats, noise: float, options: Options) -> None:

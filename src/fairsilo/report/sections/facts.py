@@ -196,6 +196,11 @@ class Facts:
                 return float(max(last)) if last and np.isfinite(last).all() else None
         return _number(self.metrics["train"].get("dgeo_pooled"))
 
+    @property
+    def gap_noise(self) -> float:
+        """How far (95 %) the noise of differential privacy moves the gap on the training rows."""
+        return 1.96 * float(self.metrics["train"].get("dgeo_noise") or 0.0)
+
     def columns(self, letter: str) -> list[Floats]:
         """The columns d_1, d_2, ... or mu_1, mu_2, ... of the history."""
         names = itertools.takewhile(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from typing import Any
 
 from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.report.html import Child, Html, el, join
@@ -45,7 +47,11 @@ def on_training_rows(facts: Facts) -> Answer:
         return Answer.NONE
     if gap is None:
         return Answer.UNSURE
-    return Answer.YES if gap <= epsilon + min(1e-4, 0.01 * epsilon) + 1e-6 else Answer.NO
+    allowed = epsilon + min(1e-4, 0.01 * epsilon) + 1e-6
+    noise = facts.gap_noise
+    if gap + noise <= allowed:
+        return Answer.YES
+    return Answer.NO if gap - noise > allowed else Answer.UNSURE
 
 
 def on_test_rows(facts: Facts) -> Answer:
@@ -89,7 +95,8 @@ def headline(facts: Facts) -> str:
         return {
             Answer.NONE: "Trained without a limit on the gap between groups",
             Answer.NO: "The fairness limit is not met on the training rows",
-            Answer.UNSURE: "Whether the fairness limit is met could not be measured",
+            Answer.UNSURE: "Whether the fairness limit is met could not be measured"
+            + (" through the noise" if facts.gap_noise else ""),
         }[training]
     return {
         Answer.YES: "Fair within the limit, and rows it never saw confirm it",
@@ -145,7 +152,7 @@ def _training_badge(facts: Facts) -> str:
     return {
         Answer.YES: "Limit met",
         Answer.NO: "Limit missed",
-        Answer.UNSURE: "Not measured",
+        Answer.UNSURE: "Within the noise" if facts.gap_noise else "Not measured",
         Answer.NONE: "No limit",
     }[on_training_rows(facts)]
 
@@ -162,6 +169,11 @@ def _training_words(facts: Facts) -> Html:
     if gap is None:
         return join("On the training rows the gap between the groups is not defined.")
     words = f"On the training rows the gap in loss is {number(gap, 4)}, measured {how}"
+    if facts.gap_noise:
+        words += (
+            f", give or take {number(facts.gap_noise, 4)} (95% confidence) for the noise of "
+            "differential privacy"
+        )
     if facts.epsilon is not None:
         words += f"; the limit is {plain(facts.epsilon)}"
     return join(f"{words}.")
@@ -227,7 +239,11 @@ def _people(facts: Facts) -> Html | None:
 def _warnings(facts: Facts) -> list[str]:
     metrics, reason = facts.metrics, str(facts.metrics.get("reason", "unknown"))
     found = [f"{sentence(str(text)).rstrip('.')}." for text in metrics.get("notes", [])]
-    if not metrics.get("converged", True):
+    if "dp" in metrics:
+        found.append(_price(metrics["dp"]))
+    if reason.startswith("ended after"):
+        found.append(f"{sentence(reason)}.")
+    elif not metrics.get("converged", True):
         found.insert(0, f"Training did not end as it should: {typeset(reason)}.")
     elif reason.startswith("collapsed"):
         found.insert(0, f"{sentence(reason)}.")
@@ -237,6 +253,17 @@ def _warnings(facts: Facts) -> list[str]:
             "on average over the clients\u2019 models."
         )
     return found
+
+
+def _price(dp: Mapping[str, Any]) -> str:
+    """What differential privacy promises of this run."""
+    return (
+        "Differential privacy: whatever anybody saw of this training, they can hardly tell whether "
+        f"any one training row was there (epsilon {number(dp['epsilon_spent'])} of "
+        f"{plain(dp['epsilon'])} spent in {dp['releases']} noisy releases, delta "
+        f"{plain(dp['delta'])}). Figures on training rows carry that noise; those on test rows are "
+        "exact, and test rows are not covered by the promise."
+    )
 
 
 def sentence(reason: str) -> str:
