@@ -165,10 +165,14 @@ def _notes(subject: Subject, evidence: Evidence, found: Document) -> list[str]:
         )
     hidden = int(evidence.hidden.sum())
     if hidden:
-        least = "its own minimum" if subject.min_cell is None else f"{subject.min_cell} rows"
+        least = (
+            "rows than the silo's own minimum"
+            if subject.min_cell is None
+            else f"than {subject.min_cell} rows"
+        )
         notes.append(
-            f"{hidden} cells (a group and class in a silo) have fewer than {least} and are left "
-            "out there; what is estimated is without these rows"
+            f"{hidden} cells (a group and class in a silo) have fewer {least} and are left out "
+            "there; what is estimated is without these rows"
         )
     means = [p[key]["mean"] for p in found["pairs"] for key in ("rate_gap", "loss_gap")]
     if any(one["value"] is not None and one["normal"] is None for one in means):
