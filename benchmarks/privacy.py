@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 
+from fairsilo.errors import FairSiloError
 from fairsilo.run import Options, execute
 
 mpl.use("Agg")
@@ -30,25 +31,27 @@ NAMES = {"newton": "Newton under noise, 6 rounds", "agp": "AGP, 1,000 rounds"}
 
 
 def one(data: str, solver: str, budget: float, seed: int) -> dict[Any, Any]:
-    """One run; without a budget, Newton as long as it takes and AGP the same rounds as with one."""
+    """One run; without a budget, Newton as long as it takes and AGP the same rounds as with one.
+
+    A run that is refused, because the noise drowns a group, has no figures.
+    """
     private = math.isfinite(budget)
-    run = execute(
-        Options(
-            data=data,
-            solver=solver,
-            seed=seed,
-            epsilon=0.1,
-            rounds=SOLVERS[solver] if private or solver == "agp" else None,
-            dp_epsilon=budget if private else None,
-        ),
-        baseline=False,
+    options = Options(
+        data=data,
+        solver=solver,
+        seed=seed,
+        epsilon=0.1,
+        rounds=SOLVERS[solver] if private or solver == "agp" else None,
+        dp_epsilon=budget if private else None,
     )
-    metrics = run.metrics
+    row = {"data": data, "solver": solver, "dp_epsilon": budget, "seed": seed}
+    try:
+        metrics = execute(options, baseline=False).metrics
+    except FairSiloError as refusal:
+        print(refusal)
+        return row
     return {
-        "data": data,
-        "solver": solver,
-        "dp_epsilon": budget,
-        "seed": seed,
+        **row,
         "rounds": metrics["rounds"],
         "epsilon_spent": metrics["dp"]["epsilon_spent"] if private else math.inf,
         **{name: metrics["test"][name] for name in FIGURES},
@@ -90,7 +93,9 @@ def table(runs: pd.DataFrame) -> str:
             for solver in SOLVERS:
                 of = (runs["data"] == data) & (runs["solver"] == solver)
                 some = runs[of & (runs["dp_epsilon"] == budget)]
-                cells += [f"{some[f].mean():.3f} ± {some[f].std():.3f}" for f in FIGURES]
+                whole = not some.empty and some["accuracy"].notna().all()
+                figures = [f"{some[f].mean():.3f} ± {some[f].std():.3f}" for f in FIGURES]
+                cells += figures if whole else ["refused" if len(some) else "", "", ""]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

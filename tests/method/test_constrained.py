@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairsilo.method.constrained import fedavg, fedfair, lco, solve_many
+from fairsilo.method.constrained import fedavg, fedfair, lco, solve_many, weighted_rows
 from fairsilo.method.separate import st_many
+from fairsilo.partition.federation import Federation
 from fairsilo.solver import Status
 from tests.method.tasks import biased, task
 
@@ -81,3 +82,20 @@ def test_lco_with_more_clients_than_parameters() -> None:
     trained = lco(task(biased(5, [40] * 12), epsilon=0.02))
     assert trained.outcome.status is Status.CONVERGED
     assert trained.outcome.rounds <= 15
+
+
+def test_clients_that_leave_small_cells_out_are_counted() -> None:
+    """Four clients of which one has three rows of (0, 1): only their number is told."""
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    client = np.repeat(np.arange(4), 100)
+    few = np.flatnonzero((client == 2) & (y == 1) & (s == 0))[3:]
+    s[few] = 1
+    rows = Federation.of(rng.normal(size=(400, 3)), y, s, client, groups=2, classes=2)
+    asked = replace(task(rows), min_cell=5)
+    (note,) = fedfair(asked).notes
+    assert note.startswith("1 of 4 clients have fewer than 5 rows in one of the constrained cells")
+    assert not fedfair(replace(asked, min_cell=3)).notes
+    small = (rows.y == 1) & (rows.s == 0) & (np.repeat(np.arange(4), 100) == 2)
+    assert small.sum() == 3
+    assert not weighted_rows(asked).v[0, small].any()
