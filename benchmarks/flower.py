@@ -3,13 +3,15 @@
     python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation]
 
 Prints rounds, seconds a round, seconds of the set-up, bytes per silo, and what the process costs
-that Flower starts in a silo for every message: seconds until it can answer, and its memory.
+that Flower starts in a silo for every message: seconds until it can answer, CPU-seconds, memory.
+The load of the machine stands beside them: on a busy one, seconds measure the neighbours.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -25,13 +27,13 @@ SECURE = f"{MESSAGE}, fairsilo.flower.masked"
 FLOWER_ALONE = "import flwr.supernode.runtime.run_clientapp"
 
 
-def start_up(code: str, repeats: int = 3) -> tuple[float, float]:
-    """Seconds (the best of some) and MB of a process that imports what a message needs."""
+def start_up(code: str, repeats: int = 3) -> tuple[float, float, float]:
+    """Seconds, CPU-seconds (the best of some) and MB of a process that imports what it needs."""
     # The high-water mark of its own memory: ru_maxrss would count this process before exec, too.
     told = "; print(next(l.split()[1] for l in open('/proc/self/status') if 'VmHWM' in l))"
-    best, largest = float("inf"), 0.0
+    best, busy, largest = float("inf"), float("inf"), 0.0
     for _ in range(repeats):
-        started = time.perf_counter()
+        before, started = cpu_of_children(), time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code + told],
             check=True,
@@ -39,8 +41,15 @@ def start_up(code: str, repeats: int = 3) -> tuple[float, float]:
             text=True,
         )
         best = min(best, time.perf_counter() - started)
+        busy = min(busy, cpu_of_children() - before)
         largest = max(largest, int(done.stdout) / 1024)
-    return best, largest
+    return best, busy, largest
+
+
+def cpu_of_children() -> float:
+    """CPU-seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
@@ -50,12 +59,12 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
     def watch(event: dict[str, Any]) -> None:
         times.setdefault(event["event"], time.monotonic())
 
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    load, before = os.getloadavg()[0], cpu_of_children()
     with tempfile.TemporaryDirectory() as folder:
         space, out = Path(folder) / "work", Path(folder) / "run"
         found = demo(space, out, silos, watch, rows=rows, secure_aggregation=secure)
         metrics = json.loads((out / "metrics.json").read_text())
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = cpu_of_children() - before
     rounds = [entry["seconds"] for entry in metrics["network"]["rounds"]]
     return {
         "secure aggregation": secure,
@@ -66,14 +75,15 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
         "seconds from the run's start to the first round": times["round"]
         - times["started"]
         - rounds[0],
+        "exchanges before the first round": metrics["setup_exchanges"],
         "seconds to start SuperLink and nodes": times["up"] - times["made"],
         "exchanges": metrics["network"]["exchanges"],
         "kB sent by a silo": metrics["bytes_up"] / silos / 1e3,
         "kB received by a silo": metrics["bytes_down"] / silos / 1e3,
-        "CPU seconds of all processes": after.ru_utime
-        + after.ru_stime
-        - before.ru_utime
-        - before.ru_stime,
+        "CPU seconds of all processes": spent,
+        "cores": os.cpu_count(),
+        "load before": load,
+        "load after": os.getloadavg()[0],
         "difference of probabilities from the simulation": found.probabilities,
         "difference of the loss": found.loss,
     }
@@ -90,8 +100,9 @@ def main() -> None:
         ("a plain message", MESSAGE),
         ("a masked message", SECURE),
     ):
-        seconds, memory = start_up(code)
-        print(f"process for {name}: {seconds:.2f} s to start, {memory:.0f} MB", flush=True)
+        seconds, busy, memory = start_up(code)
+        shown = f"{seconds:.2f} s to start, {busy:.2f} s of CPU, {memory:.0f} MB"
+        print(f"process for {name}: {shown}", flush=True)
     for key, value in measure(options.silos, options.rows, options.secure_aggregation).items():
         shown = f"{value:.3g}" if isinstance(value, float) and value < 1e-3 else value
         print(f"{key}: {round(value, 2) if isinstance(shown, float) else shown}", flush=True)

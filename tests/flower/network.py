@@ -1,4 +1,4 @@
-"""One running federation that the process tests share: SuperLink, four nodes, a proxy between."""
+"""One running federation that the process tests share: SuperLink, nodes, a proxy between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import CA, make_certificates
-from fairsilo.flower.charter import FILE
+from fairsilo.flower.charter import FILE, Member
 from fairsilo.flower.gather import Plain
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import make_key
@@ -40,6 +40,18 @@ class Net:
     space: Workspace
     group: Processes
     proxy: Proxy
+    all: tuple[Member, ...] = ()
+    """All silos that have a key; the federation file may name fewer."""
+    pace: float = 15.0
+    """Seconds that an exchange takes on this machine, as the first run found."""
+
+    def __post_init__(self) -> None:
+        self.all = self.space.charter.silos
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a silo has to answer where another one stays silent."""
+        return round(max(20.0, 3 * self.pace))
 
     def agree(self, **changes: Any) -> None:
         """Another federation file for everybody: nodes read theirs anew for every message."""

@@ -31,11 +31,11 @@ from tests.flower.network import Net, metrics_of, vectors_of, wait_for
 from tests.flower.proxy import recording, share_found
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
-ROWS, LATE = 1600, "silo-4"
+ROWS, LATE = 2800, "silo-4"
+SILOS = 7
+"""Of which the first four are the federation of most tests."""
 LONGEST = 480
 """Seconds that one test may take, on the slowest machine."""
-TIMEOUT = 30.0
-"""Seconds that a silo has to answer where another one stays silent."""
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +52,9 @@ def _bounded() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
-    """SuperLink and all nodes but one, which comes late."""
+    """SuperLink and nodes of all silos but one, which comes late."""
     folder = tmp_path_factory.mktemp("network")
-    space = make_demo(folder / "work", 4, rows=ROWS, rounds=2)
+    space = make_demo(folder / "work", SILOS, rows=ROWS, rounds=2)
     for name in space.charter.names:
         settings = space.silo(name) / "silo.toml"
         settings.write_text(settings.read_text().replace("plain = false", "plain = true"))
@@ -65,6 +65,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
         for name in space.charter.names:
             if name != LATE:
                 found.start(name)
+        found.agree(silos=found.all[:4])
         yield found
     assert not [line for line in _command_lines() if str(folder) in line]
 
@@ -86,6 +87,7 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     assert found.probabilities < 1e-6
     assert found.loss < 1e-9
     metrics = metrics_of(out)
+    net.pace = max(entry["seconds"] for entry in metrics["network"]["rounds"]) / 2
     assert metrics["network"]["secure_aggregation"]
     assert metrics["clients"] == 4
     assert metrics["train"]["loss"] < 0.6, "that of a model, not of the point it starts from"
@@ -127,14 +129,12 @@ def test_server_and_superlink_killed_in_the_clear(net: Net, tmp_path: Path) -> N
     assert share_found(vectors_of(net.space, tmp_path), net.proxy.received()) > 0.99
     net.run(out, audit=out)
     found = json.loads((out / "audit.json").read_text())
-    # Every silo has fewer than five test rows of one cell, and leaves it out of an audit.
-    hidden = [cell for cell in found["cells"] if cell["hidden"]]
-    assert [(cell["group"], cell["class"]) for cell in hidden] == [("Female", ">50K")]
-    assert (hidden[0]["hidden"], hidden[0]["rows"]) == (4, 0)
+    # A silo leaves a cell with few test rows out of an audit; the others are those of the run.
+    shown = [k for k, cell in enumerate(found["cells"]) if not cell["hidden"]]
     own = metrics_of(out)["test"]["cells"]
-    assert [c["predicted"] for c in found["cells"] if c not in hidden] == [
-        c["predicted"] for c in own if (c["group"], c["class"]) != ("Female", ">50K")
-    ]
+    assert len(shown) >= 2
+    for k in shown:
+        assert found["cells"][k]["predicted"] == own[k]["predicted"]
 
 
 MISBEHAVE = """
@@ -172,70 +172,58 @@ def _misbehaving(net: Net) -> Iterator[None]:
     package = net.space.app / "fairsilo_app" / "client_app.py"
     kept = package.read_text()
     package.write_text(textwrap.dedent(MISBEHAVE) + kept)
-    net.agree(secure_aggregation=False, minimum_silos=1)
+    net.agree(secure_aggregation=False, minimum_silos=1, silos=net.all)
+    if not net.group.alive(LATE):
+        net.start(LATE)
     yield
     package.write_text(kept)
-
-
-def misbehave(net: Net, **ways: str) -> None:
-    for name in net.space.charter.names:
-        how = ways.get(name.replace("-", "_"), "nothing honest")
-        (net.space.silo(name) / "how.txt").write_text(how)
+    net.agree(minimum_silos=2, silos=net.all[:4])
 
 
 @pytest.mark.usefixtures("_misbehaving")
-def test_a_wrong_table_a_nan_and_silence(net: Net, tmp_path: Path) -> None:
-    misbehave(net, silo_3="totals nan", silo_2="round silent")
+def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> None:
+    """Another table, an oversized answer, NaN, a wrong round; one silent, one killed meanwhile."""
+    ways = {"silo-3": "round silent", "silo-2": "round silent", "silo-5": "encoder oversized"}
+    ways |= {"silo-6": "totals nan", "silo-7": "totals round"}
+    for name in net.space.charter.names:
+        (net.space.silo(name) / "how.txt").write_text(ways.get(name, "nothing honest"))
     table = net.space.silo("silo-4") / "table.csv"
     shutil.copy(table, tmp_path / "table.csv")
     table.write_text(table.read_text().replace("education", "schooling"))
-    try:
-        net.run(tmp_path / "run", timeout=TIMEOUT)
-    finally:
-        shutil.copy(tmp_path / "table.csv", table)
-        # What comes now is late, and belongs to a run that is over.
-        (net.space.silo("silo-2") / "answer").touch()
-    metrics = metrics_of(tmp_path / "run")
-    told = " ".join(metrics["notes"])
-    assert "silo-4 refused: its table or settings do not fit the federation file" in told
-    assert "silo-3 sent a number that is not finite (totals question" in told
-    assert f"silo-2 did not answer within {TIMEOUT:g} s (round question" in told
-    assert "training went on with the other 1, weights taken anew" in told
-    assert metrics["clients"] == 1
-    # The encoder was fitted with the silos that failed later; the steps hardly depend on it.
-    assert compare(net.space, tmp_path / "run", ("silo-2", "silo-3", "silo-4")).loss < 1e-6
-
-
-@pytest.mark.usefixtures("_misbehaving")
-def test_an_oversized_answer_a_wrong_round_and_a_silo_killed_in_mid_round(
-    net: Net, tmp_path: Path
-) -> None:
-    misbehave(net, silo_4="encoder oversized", silo_3="totals round", silo_2="round silent")
-    asked, answered = (net.space.silo("silo-2") / name for name in ("asked", "answer"))
-    for path in (asked, answered):
-        path.unlink()
 
     def kill() -> None:
-        while not asked.exists():
+        while not (net.space.silo("silo-2") / "asked").exists():
             time.sleep(0.2)
         net.group.kill("silo-2")
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    net.run(tmp_path / "run", timeout=TIMEOUT)
+    try:
+        net.run(tmp_path / "run", timeout=net.patience)
+    finally:
+        shutil.copy(tmp_path / "table.csv", table)
+        # What comes now is late, and belongs to a run that is over.
+        (net.space.silo("silo-3") / "answer").touch()
     killer.join(timeout=1)
     assert not net.group.alive("silo-2")
     metrics = metrics_of(tmp_path / "run")
     told = " ".join(metrics["notes"])
-    assert "silo-4 sent 2,500,000 numbers instead of" in told
-    assert "silo-3 answered question 3 (totals) instead of 2 (totals)" in told
+    assert "silo-4 refused: its table or settings do not fit the federation file" in told
+    assert "silo-5 sent 2,500,000 numbers instead of" in told
+    assert "silo-6 sent a number that is not finite (totals question" in told
+    assert "silo-7 answered question 3 (totals) instead of 2 (totals)" in told
+    assert f"silo-3 did not answer within {net.patience:g} s (round question" in told
     assert "silo-2" in told
+    assert "training went on with the other 1, weights taken anew" in told
     assert metrics["clients"] == 1
+    # The encoder was fitted with silos that failed later; the steps hardly depend on it.
+    left_out = net.space.charter.names[1:]
+    assert compare(net.space, tmp_path / "run", left_out).loss < 1e-6
 
 
 def test_without_the_dead_silo_it_is_the_simulation_without_it(net: Net, tmp_path: Path) -> None:
-    net.agree(secure_aggregation=False, minimum_silos=2)
-    net.run(tmp_path / "run", wait=30, timeout=TIMEOUT)
+    net.agree(secure_aggregation=False)
+    net.run(tmp_path / "run", wait=3, timeout=net.patience)
     metrics = metrics_of(tmp_path / "run")
     assert "silo-2" in metrics["notes"][0]
     assert metrics["clients"] == 3
@@ -248,7 +236,7 @@ def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path
     """The four silos' counts were opened in the first test: less three, they would be silo-2's."""
     net.agree(secure_aggregation=True)
     with pytest.raises(FairSiloError, match=r"refused: .* one silo's share by subtraction"):
-        net.run(tmp_path / "run", wait=3, timeout=TIMEOUT)
+        net.run(tmp_path / "run", wait=3, timeout=net.patience)
 
 
 def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:

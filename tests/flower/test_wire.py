@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.client import settings_of
 from fairsilo.flower.journal import Entry, Journal
 from fairsilo.flower.post import LARGEST, Fault, GridPost, need
 from fairsilo.flower.wire import RECORD, Ask, Reply, checked, pack, unpack
@@ -82,6 +83,7 @@ class Grid:
     def __init__(self, answers: dict[int, Any]) -> None:
         self.answers = answers
         self.sent: dict[str, int] = {}
+        self.groups: list[str] = []
 
     def get_nodes(self) -> Iterable[Any]:
         return [SimpleNamespace(node_id=node) for node in self.answers]
@@ -93,6 +95,7 @@ class Grid:
             lost = self.answers[node] == "unsent"
             ids.append("" if lost else f"m{node}")
             self.sent[f"m{node}"] = node
+            self.groups.append(message.metadata.group_id)
         return ids
 
     def pull_messages(self, ids: Iterable[str]) -> list[Any]:
@@ -140,6 +143,30 @@ def test_every_fault_of_a_node_is_a_sentence_and_no_answer_is_mixed_up() -> None
     }
     assert post.traffic.up == 8
     assert post.traffic.exchanges == 1
+
+
+@pytest.mark.usefixtures("_in_a_run")
+@pytest.mark.parametrize("simulated", [False, True])
+def test_only_simulated_nodes_are_told_whom_they_play(simulated: bool) -> None:
+    grid = Grid({7: {"vector": b""}, 9: {"vector": b""}})
+    post = GridPost(grid, lambda n: f"s{n.node_id}", sleep=lambda _: None, simulated=simulated)
+    post.present()
+    post.exchange({"s7": {"kind": "x"}, "s9": {"kind": "x"}}, 5.0)
+    assert grid.groups == (["s7", "s9"] if simulated else ["", ""])
+
+
+def test_the_servers_configuration_names_no_settings_of_a_real_node() -> None:
+    def path(node: dict[str, Any], run: dict[str, Any]) -> object:
+        message = SimpleNamespace(metadata=SimpleNamespace(group_id="bank"))
+        context = SimpleNamespace(node_config=node, run_config=run)
+        return settings_of(message, context)  # type: ignore[arg-type]
+
+    asked = {"simulation": "/silos"}
+    assert path({"silo": "own.toml"}, asked) == "own.toml"
+    assert path({"silo": "own.toml", "partition-id": 0}, asked) == "own.toml"
+    assert path({}, asked) is None
+    assert path({"partition-id": 0}, {"simulation": ""}) is None
+    assert path({"partition-id": 0}, asked) == "/silos/bank/silo.toml"
 
 
 @pytest.mark.usefixtures("_in_a_run")

@@ -32,12 +32,12 @@ def on_question(message: Message, context: Context) -> Message:
     record: Record = dict(found or {})
     # A copy, put back whole: a record of Flower's checks every value anew.
     memory: Memory = dict(context.state.config_records.get(MEMORY, {}))
-    answered = reply_to(record, _settings(message, context), memory, str(context.run_id))
+    answered = reply_to(record, settings_of(message, context), memory, str(context.run_id))
     context.state.config_records[MEMORY] = ConfigRecord(dict(memory))
     return Message(RecordDict({RECORD: ConfigRecord(answered)}), reply_to=message)
 
 
-def _settings(message: Message, context: Context) -> object:
+def settings_of(message: Message, context: Context) -> object:
     """Where the silo's settings are: the node's own configuration says it, never the server.
 
     Only the nodes of Flower's own simulation, which have a partition and no settings, are told.

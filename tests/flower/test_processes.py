@@ -1,0 +1,45 @@
+"""Children that are gone at the end, those included whose parent went before them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.processes import free_ports, is_alive, processes, wait_for_port
+
+ORPHAN = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+"""
+
+
+def wait_until(done: object, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_orphan_is_ended_with_the_rest(tmp_path: Path, killed: bool) -> None:
+    with processes(tmp_path) as group:
+        group.start("node", [sys.executable, "-c", ORPHAN], dict(os.environ), tmp_path)
+        wait_until(lambda: group.log("node").strip() and not group.alive("node"))
+        orphan = int(group.log("node"))
+        assert is_alive(orphan)
+        if killed:
+            group.kill("node")
+            assert not is_alive(orphan)
+    assert not is_alive(orphan)
+
+
+def test_a_port_that_stays_closed_is_one_sentence() -> None:
+    port = free_ports(1)[0]
+    with pytest.raises(FairSiloError, match=f"nobody listens on port {port}"):
+        wait_for_port(port, 0.0)
