@@ -7,8 +7,7 @@ import pytest
 
 from fairsilo.compute import jnp
 from fairsilo.dp import Budget, BudgetSpent, Clip, Ledger, Mechanism, Plan, Release, Split
-from fairsilo.engine import Clientwise, Rows
-from fairsilo.engine.private import Private, noisy_counts, noisy_outcomes
+from fairsilo.engine import Clientwise, Private, Rows, noisy_counts, noisy_outcomes
 from fairsilo.fairness import Dgeo
 from fairsilo.fairness.constraint import count_cells
 from fairsilo.fairness.weigh import totals_of, weigh

@@ -21,8 +21,7 @@ from scipy.optimize import least_squares
 
 from fairsilo.compute import jnp
 from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split
-from fairsilo.engine import Clientwise, Rows
-from fairsilo.engine.private import Private
+from fairsilo.engine import Clientwise, Private, Rows
 from fairsilo.fairness import Dgeo
 from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.flower.client import reply_to

@@ -3,16 +3,20 @@
 from fairsilo.engine.base import Outcome, Watch, numbers_down, numbers_up
 from fairsilo.engine.clientwise import Clientwise
 from fairsilo.engine.pooled import Pooled
+from fairsilo.engine.private import Private, noisy_counts, noisy_outcomes
 from fairsilo.engine.sums import Rows, even, local_sums, row_sums, stack_silos
 
 __all__ = [
     "Clientwise",
     "Outcome",
     "Pooled",
+    "Private",
     "Rows",
     "Watch",
     "even",
     "local_sums",
+    "noisy_counts",
+    "noisy_outcomes",
     "numbers_down",
     "numbers_up",
     "row_sums",

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine.sums import BLOCK
+
+BLOCK = 4096
+"""Rows whose score gradients are held in memory at once."""
 
 
 def over_blocks(part: Callable[..., Any], *columns: Array) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairsilo.compute import Array, jax, jnp
+from fairsilo.engine.blocks import over_blocks
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, curvature
 from fairsilo.solver.base import Order, Query, Sums
-
-BLOCK = 4096
-"""Rows whose score gradients are held in memory at once."""
 
 
 @jax.tree_util.register_dataclass
@@ -119,13 +116,5 @@ def gauss_newton(model: Model, x: Array, weights: Array, theta: Array) -> Array:
         product: Array = bent.reshape(-1, theta.size).T @ g.reshape(-1, theta.size)
         return product
 
-    whole = x.shape[0] // BLOCK
-    total: Array = block(x[whole * BLOCK :], weights[whole * BLOCK :])
-    if whole:
-
-        def add(i: int, so_far: Array) -> Array:
-            cut = partial(jax.lax.dynamic_slice_in_dim, start_index=i * BLOCK, slice_size=BLOCK)
-            return so_far + block(cut(x), cut(weights))
-
-        total = jax.lax.fori_loop(0, whole, add, total)
+    total: Array = over_blocks(block, x, weights)
     return total

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairsilo.dp import Clip, Mechanism, Plan
-from fairsilo.engine import Watch, numbers_down
-from fairsilo.engine.private import Private
+from fairsilo.engine import Private, Watch, numbers_down
 from fairsilo.method.base import Plain, Task, Trained
 from fairsilo.solver import Noisy
 

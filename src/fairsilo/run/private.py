@@ -15,8 +15,7 @@ import pandas as pd
 from fairsilo.data import DATASETS, Encoder, Schema
 from fairsilo.data.bounded import bounded_sums, bounds_of, encoder_of_sums, sensitivity
 from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split, smallest_sum
-from fairsilo.engine import Outcome, Watch
-from fairsilo.engine.private import noisy_counts, noisy_outcomes
+from fairsilo.engine import Outcome, Watch, noisy_counts, noisy_outcomes
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.metrics import largest
 from fairsilo.method.private import Guarded, train_private
