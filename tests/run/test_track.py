@@ -22,6 +22,12 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store in SQLite keeps its files in mlruns/ of the folder it is used from."""
+    monkeypatch.chdir(tmp_path)
+
+
 def options(tmp_path: Path, **more: object) -> Options:
     make_table(300, seed=1).to_csv(tmp_path / "loans.csv", index=False)
     return Options(
@@ -30,10 +36,7 @@ def options(tmp_path: Path, **more: object) -> Options:
     )  # fmt: skip
 
 
-def test_parameters_rounds_figures_and_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_parameters_rounds_figures_and_files(tmp_path: Path) -> None:
     run = execute(options(tmp_path))
     files = save(run, tmp_path / "runs" / "loans")
     uri = "sqlite:///mlflow.db"

@@ -225,14 +225,23 @@ def _mean_std(part: pd.DataFrame, names: tuple[str, ...]) -> dict[str, float]:
 
 
 def _print(frame: pd.DataFrame, title: str) -> None:
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    # Without lines between the columns seven of them fit into 80 characters.
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE,
+        padding=0,
+        pad_edge=False,
+    )
     spreads = {name for name in frame.columns if f"{name}_std" in frame.columns}
     shown = [name for name in frame.columns if not str(name).endswith("_std")]
     for name in shown:
-        table.add_column(str(name).replace("_", " "))
+        table.add_column(str(name).replace("_", " "), no_wrap=name in spreads)
     for row in frame.to_dict("records"):
         cells = []
         for name in shown:
