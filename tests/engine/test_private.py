@@ -84,7 +84,8 @@ def test_noise_in_the_gradient_is_as_told(whole: bool) -> None:
     noise = np.array([np.asarray(one.grad - still.grad) for one in answers])
     assert noise.std() == pytest.approx(private.gradient_noise, rel=0.1)
     gaps = np.array([float(one.d[0] - still.d[0]) for one in answers])
-    assert gaps.std() == pytest.approx(private.gap_noise(0), rel=0.15)
+    one = private.mechanism.deviation(clip.loss, plan.loss)
+    assert gaps.std() == pytest.approx(one * np.hypot(*(1 / private.sizes)), rel=0.15)
     assert len(private.mechanism.ledger.releases) == 800
 
 

@@ -159,13 +159,6 @@ class Private:
         one = self.mechanism.deviation(self.clip.gradient, self.plan.gradient)
         return float(one * np.sqrt(len(self.cells) + 1) / self.rows)
 
-    def gap_noise(self, k: int) -> float:
-        """The standard deviation of a released D_k (of its counts, nothing)."""
-        one = self.mechanism.deviation(self.clip.loss, self.plan.loss)
-        a, b = self.constraints[k].a, self.constraints[k].b
-        sizes = [self.sizes[self.cells.index((g, self.constraints[k].c))] for g in (a, b)]
-        return float(one * np.hypot(1 / sizes[0], 1 / sizes[1]))
-
     def solve(
         self,
         solver: Solver,
