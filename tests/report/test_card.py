@@ -59,3 +59,12 @@ def test_a_certificate_is_shown_when_there_is_one() -> None:
     assert "with 95% confidence: chebyshev 0.1235, cantelli 0.1000, normal 0.0500." in text
     assert "Kept." in text
     assert "- much" in text
+
+
+def test_what_differential_privacy_promised() -> None:
+    description, metrics, _ = sample().files()
+    assert "No differential privacy" in card_markdown(card(description, metrics))
+    spent = {"epsilon": 4.0, "epsilon_spent": 3.9, "delta": 1e-5, "releases": 7}
+    text = card_markdown(card(description, {**metrics, "dp": spent}))
+    assert "No differential privacy" not in text
+    assert "in 7 noisy releases" in text

@@ -14,6 +14,7 @@ import pandas as pd
 from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.report.sections.cards import FIGURES, span_of
 from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.sections.verdict import price
 from fairsilo.report.sections.words import ESTIMATORS, METHODS, MODELS, SOLVERS, name_of
 
 Card = dict[str, Any]
@@ -72,6 +73,9 @@ def card(
             "pairs": [_pair(one) for one in facts.pairs],
         },
         "certificate": metrics.get("certificate"),
+        "privacy": {"statement": price(metrics["dp"]), **metrics["dp"]}
+        if "dp" in metrics
+        else None,
         "notes": list(metrics.get("notes", [])),
         "limits": list(LIMITS),
     }

@@ -17,8 +17,8 @@ UNSAID = (
 
 def card_markdown(card: Card) -> str:
     """The whole card, headings and tables."""
-    sections = (_head, _use, _data, _fairness, _metrics, _groups, _certificate, _training, _limits)
-    return "\n\n".join(make(card) for make in sections) + "\n"
+    sections = (_head, _use, _data, _fairness, _metrics, _groups, _certificate, _privacy, _training)
+    return "\n\n".join(make(card) for make in (*sections, _limits)) + "\n"
 
 
 def _head(card: Card) -> str:
@@ -148,6 +148,16 @@ def _certificate(card: Card) -> str:
         lines.append("What it assumes:")
         lines.append("\n".join(f"- {_text(one)}" for one in found["assumes"]))
     return "\n\n".join(lines)
+
+
+def _privacy(card: Card) -> str:
+    found = card["privacy"]
+    if found:
+        return f"## Privacy\n\n{_text(found['statement'])}"
+    return (
+        "## Privacy\n\nNo differential privacy: what training released, and the model itself, "
+        "may tell something of single training rows."
+    )
 
 
 def _training(card: Card) -> str:

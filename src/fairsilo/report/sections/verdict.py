@@ -240,7 +240,7 @@ def _warnings(facts: Facts) -> list[str]:
     metrics, reason = facts.metrics, str(facts.metrics.get("reason", "unknown"))
     found = [f"{sentence(str(text)).rstrip('.')}." for text in metrics.get("notes", [])]
     if "dp" in metrics:
-        found.append(_price(metrics["dp"]))
+        found.append(price(metrics["dp"]))
     if reason.startswith("ended after"):
         found.append(f"{sentence(reason)}.")
     elif not metrics.get("converged", True):
@@ -255,7 +255,7 @@ def _warnings(facts: Facts) -> list[str]:
     return found
 
 
-def _price(dp: Mapping[str, Any]) -> str:
+def price(dp: Mapping[str, Any]) -> str:
     """What differential privacy promises of this run."""
     return (
         "Differential privacy: whatever anybody saw of this training, they can hardly tell whether "
