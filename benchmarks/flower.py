@@ -80,7 +80,7 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
         "exchanges": metrics["network"]["exchanges"],
         "kB sent by a silo": metrics["bytes_up"] / silos / 1e3,
         "kB received by a silo": metrics["bytes_down"] / silos / 1e3,
-        "CPU seconds of all processes": spent,
+        "CPU seconds of all processes that ended by themselves": spent,
         "cores": os.cpu_count(),
         "load before": load,
         "load after": os.getloadavg()[0],
