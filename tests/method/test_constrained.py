@@ -98,4 +98,4 @@ def test_clients_that_leave_small_cells_out_are_counted() -> None:
     assert not fedfair(replace(asked, min_cell=3)).notes
     small = (rows.y == 1) & (rows.s == 0) & (np.repeat(np.arange(4), 100) == 2)
     assert small.sum() == 3
-    assert not weighted_rows(asked).v[0, small].any()
+    assert not weighted_rows(asked)[1].v[0, small].any()

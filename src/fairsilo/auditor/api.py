@@ -20,7 +20,7 @@ from fairsilo.evaluate.audit import DRAWS, Auditor
 from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.partition import by_column
-from fairsilo.run.prepare import compared
+from fairsilo.run.compare import every_pair
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def audit(
     protected = schema.classes if protected_class is None else _texts(protected_class)
     one = np.zeros(len(frame), np.int64)
     owner, silos = (one, ("all",)) if clients is None else by_column(frame["client"])
-    pairs = compared(schema, compare, protected)
+    pairs = every_pair(schema, compare, protected)
     rows = Rows(
         frame, schema, labels, s, owner, silos, pairs, compare, protected, "the rows given", unseen
     )

@@ -18,7 +18,7 @@ from fairsilo.evaluate.tally import Ints
 from fairsilo.fairness import Dgeo, count_cells
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run import Options, Saved
-from fairsilo.run.prepare import compared
+from fairsilo.run.compare import every_pair
 from fairsilo.run.share import share_out
 
 
@@ -60,7 +60,7 @@ def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
     )  # fmt: skip
     if protected == ("all",) and "all" not in schema.classes:
         protected = schema.classes
-    pairs = compared(schema, groups, protected)
+    pairs = every_pair(schema, groups, protected)
     chosen, which, unseen = _choose(options, saved, trained, frame, y, s)
     folder = known is None and Path(options.data).is_dir()
     client = options.client or (CLIENT_COLUMN if folder else None)

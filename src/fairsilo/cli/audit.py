@@ -128,20 +128,21 @@ def audit(
     """
     from fairsilo.auditor import AuditOptions, execute, write
     from fairsilo.cli.audit_show import show_audit
-    from fairsilo.cli.train import check_out, names_in
+    from fairsilo.cli.train import check_out
+    from fairsilo.run.compare import names_of
 
     options = AuditOptions(
         data=data,
         model=model,
         predictions=predictions,
         probability=tuple(probability or ()),
-        features=None if features is None else names_in("--features", features),
+        features=None if features is None else names_of("--features", features),
         label=label,
         group=group,
-        groups=None if groups is None else names_in("--groups", groups),
+        groups=None if groups is None else names_of("--groups", groups),
         protected_class=None
         if protected_class is None
-        else names_in("--protected-class", protected_class),
+        else names_of("--protected-class", protected_class),
         client=client,
         clients=clients,
         split=split,

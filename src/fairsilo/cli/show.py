@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.run import Run
+from fairsilo.run.train import Metrics
 from fairsilo.solver import Record
 
 UNDEFINED = "–"  # noqa: RUF001
@@ -93,6 +94,7 @@ def show_run(run: Run, folder: Path) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    _show_rates(console, metrics)
     if "dp" in metrics:
         console.print(_price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
     found = metrics["certificate"]
@@ -113,6 +115,32 @@ def show_run(run: Run, folder: Path) -> None:
         f"{metrics['seconds']:.1f} s, {up / 1e3:,.1f} kB sent by each client", highlight=False
     )
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
+
+
+def _show_rates(console: Console, metrics: Metrics) -> None:
+    """What a target in rates, another notion than the usual one and single pairs came to."""
+    if metrics["target_deo"] is not None:
+        console.print(
+            f"rates on the training rows: {number(metrics['train']['rate_gap'])} apart, target "
+            f"{metrics['target_deo']:g}",
+            highlight=False,
+        )
+    if metrics["notion"] != "equal-opportunity":
+        console.print(
+            f"{metrics['notion']}: rates of the test rows {number(metrics['test']['rate_gap'])} "
+            "apart",
+            highlight=False,
+        )
+    if len(metrics["constraints"]) > 1:
+        table = Table(title="single constraints", title_justify="left")
+        table.add_column("compared")
+        for name in ("limit", "DGEO train", "DGEO test", "rates test"):
+            table.add_column(name, justify="right")
+        for one in metrics["constraints"]:
+            train, test = one["train"], one["test"]
+            figures = (one["epsilon"], train["loss"], test["loss"], test["rate"])
+            table.add_row(one["name"], *map(number, figures))
+        console.print(table)
 
 
 def _price(dp: dict[str, Any], noise: float) -> str:

@@ -1,6 +1,5 @@
 """`fairsilo train`."""
 
-import csv
 import os
 from pathlib import Path
 from typing import Annotated
@@ -26,16 +25,38 @@ def train(
     ] = None,
     protected_class: Annotated[
         str | None,
-        typer.Option(help="Class in which groups must be treated alike.", rich_help_panel=DATA),
+        typer.Option(
+            help="Class in which groups must be treated alike; several with commas, or all.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Column with the group.", rich_help_panel=DATA)
+        str | None,
+        typer.Option(
+            help="Column with the group; sex,race compares the intersections.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     groups: Annotated[
         str | None,
         typer.Option(
-            help="Groups to compare, such as Female,Male; of three or more, every pair. "
+            help="Groups to compare, such as Female,Male; of three or more, see --against. "
             "Default: all that occur. A name with a comma goes in double quotes.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            help="pairs (every two groups) or rest (each group with all the others).",
+            rich_help_panel=DATA,
+        ),
+    ] = "pairs",
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            help="Pool groups with fewer training rows than this in a protected class as "
+            "(other); 0 never. Default 0, of intersections 100.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -108,13 +129,37 @@ def train(
             rich_help_panel=HOW,
         ),
     ] = "pooled",
-    epsilon: Annotated[
-        float,
+    notion: Annotated[
+        str,
         typer.Option(
-            help="Largest allowed difference of the groups' losses (DGEO); tau of af.",
+            help="What is made equal: equal-opportunity, equalized-odds, demographic-parity, "
+            "accuracy-parity, or bounded-loss (no group's loss above epsilon).",
             rich_help_panel=HOW,
         ),
-    ] = 0.05,
+    ] = "equal-opportunity",
+    epsilon: Annotated[
+        str,
+        typer.Option(
+            help="Largest allowed difference of the groups' losses (DGEO); tau of af. For single "
+            "pairs: 0.05,Black:White=0.1; with --against rest: 0.05,Black=0.1.",
+            rich_help_panel=HOW,
+        ),
+    ] = "0.05",
+    target_deo: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of --epsilon: largest allowed difference of the groups' rates (DEO).",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    target_by: Annotated[
+        str,
+        typer.Option(
+            help="How to meet --target-deo: proxy (limit the rates themselves) or search (for an "
+            "epsilon, with a fifth of the rows set aside).",
+            rich_help_panel=HOW,
+        ),
+    ] = "proxy",
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -189,14 +234,18 @@ def train(
     """
     from fairsilo.cli.show import Rounds, show_run
     from fairsilo.run import Options, execute, save
+    from fairsilo.run.compare import limits_of, names_of
     from fairsilo.run.track import open_store
 
+    limit, limits = limits_of(epsilon)
     options = Options(
         data=data,
         label=label,
         protected_class=protected_class,
         group=group,
-        groups=None if groups is None else names_in("--groups", groups),
+        groups=None if groups is None else names_of("--groups", groups),
+        against=against,
+        pool=pool,
         drop_group=drop_group,
         client=client,
         clients=clients,
@@ -209,7 +258,11 @@ def train(
         model=model,
         solver=solver,
         estimator=estimator,
-        epsilon=epsilon,
+        notion=notion,
+        epsilon=limit,
+        epsilons=limits,
+        target_deo=target_deo,
+        target_by=target_by,
         rounds=rounds,
         engine=engine,
         variant=variant,
@@ -231,17 +284,6 @@ def train(
     show_run(run, folder)
     if tracked is not None:
         print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
-
-
-def names_in(option: str, text: str) -> tuple[str, ...]:
-    """The names of a list with commas, where a name in double quotes may have a comma."""
-    try:
-        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
-    except csv.Error:
-        raise FairSiloError(
-            f"{option} {text!r} cannot be read: close the double quotes, and separate by commas"
-        ) from None
-    return tuple(name.strip() for name in names) or ("",)
 
 
 def _shares(text: str) -> tuple[float, float, float]:

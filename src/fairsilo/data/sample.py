@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairsilo.data.columns import column, positions, vocabulary
+from fairsilo.data.groups import group_of
 from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 
@@ -32,7 +33,7 @@ def build_labels(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return class index and group index of every row, in the order of the schema."""
     y = _indices(column(frame, schema.label), schema.label, "class", schema.classes)
-    s = _indices(column(frame, schema.group), schema.group, "group", schema.groups)
+    s = _indices(group_of(frame, schema), schema.group, "group", schema.groups)
     return y, s
 
 

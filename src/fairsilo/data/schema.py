@@ -67,6 +67,10 @@ class Schema(BaseModel):
     classes: tuple[str, ...]
     group: str
     groups: tuple[str, ...]
+    group_columns: tuple[str, ...] = ()
+    """Of an intersection, the columns that it is made of; otherwise empty."""
+    pooled: tuple[str, ...] = ()
+    """The groups too small to stand alone, which count as the last of `groups`."""
 
     @property
     def numbers(self) -> tuple[str, ...]:

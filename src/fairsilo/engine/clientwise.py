@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fairsilo.compute import jax, jnp
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.loop import drive
-from fairsilo.engine.sums import Rows, row_sums
+from fairsilo.engine.sums import Measure, Rows, row_sums
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Query, Solver, Sums
 
@@ -31,7 +31,7 @@ def send_as_is(silo: int, message: Sums) -> Sums:
     return message
 
 
-_answer = jax.jit(row_sums, static_argnames=("model", "order"))
+_answer = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
 
 
 class Clientwise:
@@ -44,8 +44,10 @@ class Clientwise:
         offsets: Sequence[int] | npt.NDArray[np.int64],
         release: Release = send_as_is,
         local: bool = False,
+        measure: Measure = "loss",
     ) -> None:
         self.model = model
+        self.measure: Measure = measure
         self.local = local
         self.release = release
         self.silos = [padded(rows, start, stop) for start, stop in pairwise(offsets)]
@@ -56,7 +58,7 @@ class Clientwise:
         messages = []
         for i, rows in enumerate(self.silos):
             asked = query if own is None else Query(query.theta, own[i])
-            messages.append(self.release(i, _answer(self.model, order, rows, asked)))
+            messages.append(self.release(i, _answer(self.model, order, rows, asked, self.measure)))
         total = reduce(add, messages)
         if not self.local:
             return total

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fairsilo.compute import jax, jnp
 from fairsilo.engine.base import Outcome, Watch
-from fairsilo.engine.sums import Rows, local_sums, row_sums
+from fairsilo.engine.sums import Measure, Rows, local_sums, row_sums
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums, choose, done
 
@@ -40,8 +40,10 @@ class Pooled:
         rows: Rows,
         dtype: npt.DTypeLike = np.float64,
         local: bool = False,
+        measure: Measure = "loss",
     ) -> None:
         self.model = model
+        self.measure: Measure = measure
         self.dtype = np.dtype(dtype)
         self.local = local
         cast = partial(jnp.asarray, dtype=self.dtype)
@@ -81,7 +83,9 @@ class Pooled:
         taken = 0
         while taken < rounds and not bool(jnp.all(done(state))):
             size = min(chunk, rounds - taken)
-            state, log = _advance(solver, self.model, size, self.local, thin, self.rows, state)
+            state, log = _advance(
+                solver, self.model, size, self.local, thin, self.rows, state, self.measure
+            )
             logs.append(jax.tree.map(np.asarray, log))
             taken += size
             if watch:
@@ -92,16 +96,24 @@ class Pooled:
         return [_outcome(state, history, run, kept[run]) for run in range(len(state.k))]
 
 
-@partial(jax.jit, static_argnames=("solver", "model", "size", "local", "thin"))
+@partial(jax.jit, static_argnames=("solver", "model", "size", "local", "thin", "measure"))
 def _advance(
-    solver: Solver, model: Model, size: int, local: bool, thin: bool, rows: Rows, state: Any
+    solver: Solver,
+    model: Model,
+    size: int,
+    local: bool,
+    thin: bool,
+    rows: Rows,
+    state: Any,
+    measure: Measure = "loss",
 ) -> tuple[Any, Record]:
     """`size` rounds of every run that is not done, and their records (the last, if thin).
 
     The number of rounds is known when the program is compiled, so that a GPU need not report to
     the host after each of them.
     """
-    answer = _answer_all(partial(local_sums if local else row_sums, model, solver.order), local)
+    one = partial(local_sums if local else row_sums, model, solver.order, measure=measure)
+    answer = _answer_all(one, local)
 
     def one_round(state: Any, _: None) -> tuple[Any, Record | None]:
         asked = jax.vmap(solver.query)(state)

@@ -5,6 +5,11 @@
 The gradient of the Lagrangian is one backward pass with the row weights c. Its
 Gauss-Newton matrix, sum_j c_j G_j' C_j G_j with G_j the gradient of row j's scores and C_j
 the curvature of the loss in them, is the exact Hessian for logistic regression.
+
+A limit on rates instead of losses replaces l_j in the constraints by the 0-1 error of row j, whose
+gradient says nothing. So D_k is measured with the errors, and its gradient and curvature are those
+of a smooth surrogate q_j (a proxy Lagrangian: Cotter, Jiang, Sridharan 2019): the step follows the
+surrogate, the multipliers see the true rates.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +25,11 @@ import numpy.typing as npt
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.blocks import over_blocks
 from fairsilo.model.base import Model
-from fairsilo.model.loss import cross_entropy, curvature
+from fairsilo.model.loss import cross_entropy, curvature, error, error_curvature, smooth_error
 from fairsilo.solver.base import Order, Query, Sums
+
+Measure = Literal["loss", "rate"]
+"""What of a row the constraints weigh: its loss, or whether it is predicted wrong."""
 
 
 @jax.tree_util.register_dataclass
@@ -66,8 +74,12 @@ def even(tables: Sequence[Rows]) -> list[Rows]:
     ]
 
 
-def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
+def row_sums(
+    model: Model, order: Order, rows: Rows, query: Query, measure: Measure = "loss"
+) -> Sums:
     """Answer a query over the given rows."""
+    if measure == "rate":
+        return _rate_sums(model, order, rows, query)
 
     def losses(theta: Array) -> Array:
         return cross_entropy(model.scores(theta, rows.x), rows.y)
@@ -82,12 +94,37 @@ def row_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
     return Sums(loss, d, grads[0], grads[1:], hess)
 
 
-def local_sums(model: Model, order: Order, silos: Rows, query: Query) -> Sums:
+def _rate_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
+    """`row_sums` with D_k = sum_j v_kj [row j is predicted wrong]."""
+
+    def losses(theta: Array) -> tuple[Array, Array]:
+        scores = model.scores(theta, rows.x)
+        return cross_entropy(scores, rows.y), smooth_error(scores, rows.y)
+
+    (row_loss, _), pull_back = jax.vjp(losses, query.theta)
+    wrong = error(model.scores(query.theta, rows.x), rows.y)
+    loss, d, pushed = rows.w @ row_loss, rows.v @ wrong, query.mu @ rows.v
+    if order is Order.LAGRANGIAN:
+        return Sums(loss, d, pull_back((rows.w, pushed))[0])
+    nothing = jnp.zeros_like(rows.w)
+    grad = pull_back((rows.w, nothing))[0]
+    jac = jax.vmap(lambda weights: pull_back((nothing, weights))[0])(rows.v)
+    hess = None
+    if order is Order.SECOND:
+        hess = gauss_newton(model, rows.x, rows.w, query.theta, (rows.y, pushed))
+    return Sums(loss, d, grad, jac, hess)
+
+
+def local_sums(
+    model: Model, order: Order, silos: Rows, query: Query, measure: Measure = "loss"
+) -> Sums:
     """Answer a query with constraints of every silo's own (the `local` estimator).
 
     The rows have a leading axis of silos. L is summed over them as ever; the D_k, their gradients
-    and their multipliers stay apart, silo by silo: K = silos * pairs.
+    and their multipliers stay apart, silo by silo: K = silos * pairs. Limits on rates are not for
+    single silos, which have few rows.
     """
+    assert measure == "loss"
     count = silos.x.shape[0]
     mu = query.mu.reshape(count, -1)
     first = order if order is Order.LAGRANGIAN else Order.FIRST
@@ -103,18 +140,32 @@ def local_sums(model: Model, order: Order, silos: Rows, query: Query) -> Sums:
     return Sums(loss, d, grad, each.jac.reshape(d.size, -1), hess)
 
 
-def gauss_newton(model: Model, x: Array, weights: Array, theta: Array) -> Array:
-    """sum_j weights_j G_j' C_j G_j over blocks of rows, (p, p)."""
+def gauss_newton(
+    model: Model,
+    x: Array,
+    weights: Array,
+    theta: Array,
+    errors: tuple[Array, Array] | None = None,
+) -> Array:
+    """sum_j weights_j G_j' C_j G_j over blocks of rows, (p, p).
+
+    `errors` are classes y and further weights, of the curvature of the smooth error.
+    """
+    extra = () if errors is None else errors
 
     def one_row(row: Array) -> Array:
         gradients: Array = jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
         return gradients
 
-    def block(rows: Array, c: Array) -> Array:
+    def block(rows: Array, c: Array, *more: Array) -> Array:
         g = jax.vmap(one_row)(rows)
-        bent = jnp.einsum("n,nab,nbp->nap", c, curvature(model.scores(theta, rows)), g)
+        scores = model.scores(theta, rows)
+        bend = c[:, None, None] * curvature(scores)
+        if more:
+            bend += more[1][:, None, None] * error_curvature(scores, more[0])
+        bent = jnp.einsum("nab,nbp->nap", bend, g)
         product: Array = bent.reshape(-1, theta.size).T @ g.reshape(-1, theta.size)
         return product
 
-    total: Array = over_blocks(block, x, weights)
+    total: Array = over_blocks(block, x, weights, *extra)
     return total

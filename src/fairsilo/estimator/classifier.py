@@ -46,14 +46,16 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     with one constraint for every pair of groups (a, b) and every protected class c, where L is the
     mean cross-entropy of all rows and L^{a,c} that of the rows of group a in class c (FedFair's
-    DGEO). The rows of a client are used in sums alone; here, in one process, the clients are
-    simulated.
+    DGEO); or with the constraints of another `notion` of fairness. The rows of a client are used
+    in sums alone; here, in one process, the clients are simulated.
 
     Parameters
     ----------
-    epsilon : float, default=0.05
-        The largest difference of mean losses between two groups. For `method="af"` its trade-off
-        tau; `fedavg`, `eo` and `ceo` do not use it.
+    epsilon : float or dict, default=0.05
+        The largest difference of mean losses between two groups. A dict has limits of single
+        pairs, ``{("Female", "Male"): 0.02}`` (with ``against="rest"`` of single groups,
+        ``{"Female": 0.02}``); the others have 0.05. For `method="af"` its trade-off tau; `fedavg`,
+        `eo` and `ceo` do not use it.
     method : str, default="fedfair"
         - ``fedfair``: the constraints above, estimated over all clients.
         - ``lco``: every client's own estimate is a constraint. Needs `clients`.
@@ -77,7 +79,23 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The classes in which the groups are compared; None is ``classes_[1]``, "all" gives
         equalised odds.
     groups : list, default=None
-        The groups to compare, pair by pair; None compares all that are found.
+        The groups to compare; None compares all that are found.
+    against : {"pairs", "rest"}, default="pairs"
+        Compare every two groups, or each group with all the others together.
+    pool : int, default=None
+        Groups with fewer rows than this in a protected class are compared as one, "(other)".
+        None pools none.
+    notion : str, default="equal-opportunity"
+        What is to be equal: ``equal-opportunity`` and ``equalized-odds`` (losses in the protected
+        classes, in all classes), ``demographic-parity`` (how readily the protected class is
+        predicted), ``accuracy-parity`` (losses on the whole), or ``bounded-loss`` (no group's mean
+        loss above epsilon).
+    target_deo : float, default=None
+        Instead of `epsilon`, the largest difference of rates: of true positives, or of what
+        `notion` compares. Only for `method="fedfair"`.
+    target_by : {"proxy", "search"}, default="proxy"
+        How the target is met: by limiting the rates themselves, or by searching for an epsilon with
+        a fifth of every client's rows set aside.
     max_rounds : int, default=None
         The most rounds; None is 150 for Newton, 300 for L-BFGS, 20,000 for AGP.
     random_state : int or RandomState, default=None
@@ -100,7 +118,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         One row per round: loss, each D and its multiplier, step, residual, violation.
     constraints_ : DataFrame
         pair, class, D, epsilon, multiplier (for `lco` also client; for `st` the clients' mean). A
-        method without limit on D has the measured gap, and NaN for the rest.
+        method without limit on D has the measured gap, and NaN for the rest. With `target_deo` by
+        proxy, D is a difference of error rates and epsilon the target.
     coef_, intercept_, encoded_names_ : ndarray
         Logistic regression with one model only. The coefficients belong to the encoded columns,
         named in `encoded_names_`: numbers are standardised, categories one-hot.
@@ -129,7 +148,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        epsilon: float = 0.05,
+        epsilon: Any = 0.05,
         *,
         method: str = "fedfair",
         model: str = "lr",
@@ -137,6 +156,11 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         estimator: str = "pooled",
         protected_class: Any = None,
         groups: Any = None,
+        against: str = "pairs",
+        pool: int | None = None,
+        notion: str = "equal-opportunity",
+        target_deo: float | None = None,
+        target_by: str = "proxy",
         max_rounds: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -147,6 +171,11 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
         self.protected_class = protected_class
         self.groups = groups
+        self.against = against
+        self.pool = pool
+        self.notion = notion
+        self.target_deo = target_deo
+        self.target_by = target_by
         self.max_rounds = max_rounds
         self.random_state = random_state
 
@@ -182,8 +211,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with as_value_errors():
             holders = clients_of(clients, len(frame), options.method)
             compared = self._compared(sensitive_features, len(frame), options.method)
-            if not compared.constraints and options.method in ("fedfair", "lco"):
-                options = replace(options, method="fedavg")
+            if not compared.protected and options.method in ("fedfair", "lco"):
+                options = replace(options, method="fedavg", epsilons=(), target_deo=None)
             classes = self.classes_.tolist()
             prepared = prepare(frame, codes, classes, compared, holders, options)
             self._keep(prepared, train(options, prepared, classes), options)
@@ -249,7 +278,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 groups=self.groups,
                 protected_class=self.protected_class,
             )
-            if method in (*BY_GROUP, "af") and len({pair.c for pair in compared.constraints}) > 1:
+            if method in (*BY_GROUP, "af") and len(compared.protected) > 1:
                 raise ValueError(
                     f"method {method!r} has one protected_class but {self.protected_class!r} are "
                     "several: name one, or use method='fedfair'"

@@ -11,7 +11,8 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from fairsilo.data.columns import codes_and_texts, positions
+from fairsilo.data.columns import positions
+from fairsilo.data.groups import intersections, texts
 from fairsilo.partition import by_column
 
 Ints = npt.NDArray[np.int64]
@@ -106,19 +107,18 @@ def sensitive_of(values: Any, rows: int) -> tuple[pd.Series[Any], tuple[str, ...
     names = tuple(str(name) for name in frame.columns)
     if frame.shape[1] == 1:
         return frame.iloc[:, 0], names
-    columns = [_texts(frame.iloc[:, k]) for k in range(frame.shape[1])]
-    joined = [" & ".join(cells) for cells in zip(*columns, strict=True)]
-    return pd.Series(joined, dtype=object), names
+    return intersections([frame.iloc[:, k] for k in range(frame.shape[1])]), names
 
 
-def group_indices(groups: pd.Series[Any], known: Sequence[str]) -> Ints:
-    """Where the group of every row stands among those of the training rows."""
-    place = positions(groups, known)
+def group_indices(groups: pd.Series[Any], known: Sequence[str], pooled: Sequence[str] = ()) -> Ints:
+    """Where the group of every row stands among those of the training rows, the pooled one last."""
+    place = positions(groups, [*known, *pooled])
+    place = np.minimum(place, len(known) - 1)
     if (place < 0).any():
-        unknown = _texts(groups[place < 0])[0]
+        unknown = texts(groups[place < 0])[0]
         raise ValueError(
             f"sensitive_features holds the unknown group {unknown!r}: the training rows have "
-            f"{', '.join(known)}; correct it, or fit with rows of that group"
+            f"{', '.join([*known, *pooled])}; correct it, or fit with rows of that group"
         )
     return place
 
@@ -156,9 +156,4 @@ def texts_of(values: Iterable[Any]) -> list[str]:
     series = pd.Series(list(values), dtype=object)
     if series.isna().any():
         raise ValueError("groups holds an empty value: leave it out")
-    return _texts(series)
-
-
-def _texts(series: pd.Series[Any]) -> list[str]:
-    codes, texts = codes_and_texts(series)
-    return [texts[code] for code in codes]
+    return texts(series)

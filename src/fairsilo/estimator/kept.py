@@ -70,7 +70,8 @@ class Kept:
         if sensitive_features is not None:
             series, _ = sensitive_of(sensitive_features, rows)
             if self.kind != "plain":
-                return group_indices(series, self.encoder.schema.groups)
+                schema = self.encoder.schema
+                return group_indices(series, schema.groups, schema.pooled)
         elif self.kind != "plain":
             raise ValueError(
                 f"method {self.method!r} treats groups apart but sensitive_features is missing: "

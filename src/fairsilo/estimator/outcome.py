@@ -11,12 +11,15 @@ import pandas as pd
 
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap
-from fairsilo.method import METHODS, Task, Trained
+from fairsilo.fairness import Constraint
+from fairsilo.fairness.words import class_name, pair_name
+from fairsilo.method import Task, Trained
 from fairsilo.method.committee import Committee
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.store import history
 from fairsilo.run.train import LIMITS_LOSS, Run, explain, plan, tally_of
+from fairsilo.run.train import train as train_by
 from fairsilo.solver import Status
 
 
@@ -35,7 +38,7 @@ class Fitted:
 def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
     """Train by the method that the options name and sum up how it went."""
     task = plan(options, prepared)
-    trained = METHODS[options.method](task, None)
+    trained = train_by(options, task)
     federation = prepared.federation
     committee = Committee(trained.predictors, len(classes))
     tally = tally_of(committee, federation.x, federation.y, federation.s, prepared, options.seed)
@@ -68,10 +71,10 @@ def _constraints(
     Where the method limits D, it is the solver's; elsewhere the gap of the pooled training rows,
     without a limit and a multiplier.
     """
-    names, pairs = prepared.schema.groups, prepared.constraints
+    pairs, schema = prepared.constraints, prepared.schema
     columns: dict[str, Any] = {
-        "pair": [f"{names[k.a]} - {names[k.b]}" for k in pairs],
-        "class": [classes[k.c] for k in pairs],
+        "pair": [pair_name(k, schema.groups, schema.classes) for k in pairs],
+        "class": [_class(k, prepared, classes) for k in pairs],
     }
     if method not in LIMITS_LOSS:
         # None, where a group has no row of the class, becomes NaN.
@@ -83,6 +86,15 @@ def _constraints(
         columns = {"client": np.repeat(clients, len(pairs)), **columns}
     last = trained.outcome.last
     columns["D"] = np.asarray(last.d, np.float64)
+    limit = task.epsilon if trained.epsilon is None else trained.epsilon
+    repeated = np.resize(np.broadcast_to(limit, len(pairs)), len(columns["D"]))
     return pd.DataFrame(
-        {**columns, "epsilon": task.epsilon, "multiplier": np.asarray(last.mu, np.float64)}
+        {**columns, "epsilon": repeated, "multiplier": np.asarray(last.mu, np.float64)}
     )
+
+
+def _class(constraint: Constraint, prepared: Prepared, classes: Sequence[Any]) -> Any:
+    """The class whose rows count, as the user has it; for several, in words."""
+    schema = prepared.schema
+    name = class_name(constraint, schema.groups, schema.classes)
+    return classes[schema.classes.index(name)] if name in schema.classes else name

@@ -1,13 +1,7 @@
-"""From tables to what training needs: schema, encoder, federation and constraints.
-
-One constraint |D| <= epsilon for every pair of groups (a, b) and every protected class c:
-
-    D(theta) = L^{a,c}(theta) - L^{b,c}(theta)
-"""
+"""From tables to what training needs: schema, encoder, federation and constraints."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.data import Encoder, Schema, infer_schema
+from fairsilo.data import Encoder, Schema, infer_schema, pool
 from fairsilo.data.columns import vocabulary
+from fairsilo.data.groups import POOLED
 from fairsilo.estimator.inputs import Ints, chosen, group_indices, texts_of
-from fairsilo.fairness import Dgeo, check_defined
+from fairsilo.fairness import check_defined, count_cells
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.partition.federation import Federation
+from fairsilo.run.compare import Compared as Asked
+from fairsilo.run.compare import compare, groups_of
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import Prepared, _encoder_sums, _group_columns
+from fairsilo.run.prepare import Prepared, encoded_columns, encoder_sums
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,9 @@ class Compared:
 
     groups: tuple[str, ...]
     s: Ints
-    constraints: tuple[Dgeo, ...] = ()
+    chosen: tuple[str, ...] | None = ()
+    """The groups to compare; None is all, after small ones are pooled."""
+    protected: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
     """The names of the sensitive columns: of X, those that give the group away."""
 
@@ -50,23 +49,20 @@ class Compared:
         groups: Any,
         protected_class: Any,
     ) -> Compared:
-        """Every pair of the groups, in every protected class."""
+        """The groups that are found, and those asked for."""
         found = vocabulary(sensitive)
         if isinstance(groups, str) or not (groups is None or np.iterable(groups)):
             raise TypeError(f"groups is {groups!r}: give a list of at least two groups")
-        wanted = found if groups is None else texts_of(groups)
-        places = chosen("groups:", wanted, found)
-        if len(places) < 2:
+        wanted = None if groups is None else tuple(dict.fromkeys(texts_of(groups)))
+        chosen("groups:", [one for one in wanted or () if one != POOLED], found)
+        if len(found if wanted is None else wanted) < 2:
+            only = found if wanted is None else wanted
             raise ValueError(
-                f"there is only one group to compare, {wanted[0] if wanted else None!r}: pass "
+                f"there is only one group to compare, {only[0] if only else None!r}: pass "
                 "sensitive_features with at least two values, or two of them as groups"
             )
-        pairs = [
-            Dgeo(a, b, c)
-            for c in protected_classes(classes, protected_class)
-            for a, b in itertools.combinations(places, 2)
-        ]
-        return cls(found, group_indices(sensitive, found), tuple(pairs), columns)
+        protected = tuple(protected_classes(classes, protected_class))
+        return cls(found, group_indices(sensitive, found), wanted, protected, columns)
 
 
 def protected_classes(classes: Sequence[Any], wanted: Any) -> list[int]:
@@ -93,22 +89,25 @@ def prepare(
     """Infer the schema, fit the encoder from the clients' sums, line the rows up by client."""
     client, names = clients
     schema = _schema(frame, y, classes, compared)
-    encoder = Encoder.fit(schema, _encoder_sums(frame, client, schema))
+    s = compared.s
+    if options.pool and compared.protected:
+        cells = count_cells(y, s, len(schema.groups), len(schema.classes))
+        schema = pool(schema, cells[:, list(compared.protected)], options.pool)
+        s = group_indices(pd.Series(compared.groups)[s], schema.groups, schema.pooled)
+    if compared.protected:
+        groups = groups_of(schema, compared.chosen)
+        asked = compare(schema, options, groups, compared.protected)
+    else:
+        groups, asked = (), Asked((), (), options.epsilon)
+    encoder = Encoder.fit(schema, encoder_sums(frame, client, schema))
     federation = Federation.of(
-        encoder.transform(frame), y, compared.s, client,
+        encoder.transform(frame), y, s, client,
         groups=len(schema.groups), classes=len(schema.classes),
     )  # fmt: skip
     if options.method in ("fedfair", "lco"):
         estimator = "local" if options.method == "lco" else options.estimator
-        totals = totals_of(federation, compared.constraints)
-        check_defined(compared.constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
-    given_away = {
-        place
-        for name in compared.columns
-        for place in _group_columns(options, schema.model_copy(update={"group": name}), encoder)
-    }
-    used = dict.fromkeys(g for pair in compared.constraints for g in (pair.a, pair.b))
-    protected = dict.fromkeys(schema.classes[pair.c] for pair in compared.constraints)
+        totals = totals_of(federation, asked.constraints)
+        check_defined(asked.constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
     return Prepared(
         schema=schema,
         encoder=encoder,
@@ -117,10 +116,12 @@ def prepare(
         test_x=np.zeros((0, len(encoder.feature_names))),
         test_y=np.zeros(0, np.int64),
         test_s=np.zeros(0, np.int64),
-        constraints=compared.constraints,
-        protected_class=", ".join(protected),
-        groups=tuple(schema.groups[g] for g in used),
-        group_columns=tuple(sorted(given_away)),
+        constraints=asked.constraints,
+        protected_class=", ".join(schema.classes[c] for c in compared.protected),
+        groups=groups,
+        group_columns=encoded_columns(compared.columns, encoder),
+        pairs=asked.pairs,
+        epsilon=asked.epsilon,
     )
 
 

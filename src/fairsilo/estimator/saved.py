@@ -17,7 +17,10 @@ from fairsilo.estimator.kept import Kept
 from fairsilo.method.saved import to_tensors
 from fairsilo.run import store
 
-PARAMETERS = ("epsilon", "method", "model", "solver", "estimator")
+PARAMETERS = (
+    *("method", "model", "solver", "estimator"),
+    *("against", "pool", "notion", "target_deo", "target_by"),
+)
 """The options of a run that the estimator has under the same name."""
 
 
@@ -34,7 +37,8 @@ def load(folder: str | Path) -> FedFairClassifier:
     classes = _values(saved.schema.classes)
     options = described["options"]
     clf = FedFairClassifier(
-        **{name: options[name] for name in PARAMETERS},
+        _epsilon(options),
+        **{name: options[name] for name in PARAMETERS if name in options},
         protected_class=_protected(described, saved.schema.classes, classes),
         groups=list(described["groups"]),
         max_rounds=options["rounds"],
@@ -66,12 +70,22 @@ def _values(classes: Sequence[str]) -> npt.NDArray[Any]:
     return np.array(whole) if same else np.array(classes, dtype=object)
 
 
+def _epsilon(options: Mapping[str, Any]) -> Any:
+    """The limit; with limits of single pairs, a dict of those."""
+    single = options.get("epsilons") or ()
+    pairs = {tuple(pair.split(":")): limit for pair, limit in single}
+    return pairs or options["epsilon"]
+
+
 def _protected(
     described: Mapping[str, Any], names: Sequence[str], classes: npt.NDArray[Any]
 ) -> Any:
-    """The protected class as a value of `classes_`."""
-    name = described["protected_class"]
-    return classes.tolist()[list(names).index(name)] if name in names else name
+    """The protected class as a value of `classes_`, or a list of several."""
+    name, values = described["protected_class"], classes.tolist()
+    if name in names:
+        return values[list(names).index(name)]
+    several = name.split(", ")
+    return [values[list(names).index(one)] for one in several if one in names] or name
 
 
 def _history(path: Path) -> pd.DataFrame:
@@ -99,5 +113,7 @@ def _constraints(described: Mapping[str, Any], history: pd.DataFrame) -> pd.Data
     columns: dict[str, Any] = {"compared": names * (len(d) // max(len(names), 1))}
     if len(d) > len(names):
         columns = {"client": np.repeat(described["client_names"], len(names)), **columns}
-    columns |= {"D": last[d].to_numpy(float), "epsilon": described["epsilon"]}
+    limits = [one["epsilon"] for one in described.get("compared", ())] or [described["epsilon"]]
+    repeated = np.resize(np.array(limits, dtype=np.float64), len(d))
+    columns |= {"D": last[d].to_numpy(float), "epsilon": repeated}
     return pd.DataFrame({**columns, "multiplier": last[mu].to_numpy(float)})

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from fairsilo.estimator.errors import as_value_errors
-from fairsilo.run.options import Options
+from fairsilo.estimator.inputs import texts_of
+from fairsilo.run.options import EPSILON, LARGEST_SEED, Options
 
-KINDS: dict[str, tuple[type, str]] = {
-    "epsilon": (Real, "a number, such as 0.05"),
+KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "epsilon": ((Real, Mapping), "a number, such as 0.05, or a dict of pairs and numbers"),
     "method": (str, "a name, such as 'fedfair'"),
     "model": (str, "'lr' or 'mlp'"),
     "estimator": (str, "'pooled' or 'mean'"),
     "solver": (str, "None, 'newton', 'lbfgs' or 'agp'"),
     "max_rounds": (Integral, "None or a whole number"),
+    "against": (str, "'pairs' or 'rest'"),
+    "pool": (Integral, "None or a number of rows"),
+    "notion": (str, "a name, such as 'equal-opportunity'"),
+    "target_deo": (Real, "None or a difference of rates, such as 0.02"),
+    "target_by": (str, "'proxy' or 'search'"),
 }
-OPTIONAL = ("solver", "max_rounds")
+OPTIONAL = ("solver", "max_rounds", "pool", "target_deo")
 
 
 def options_of(parameters: dict[str, Any]) -> Options:
@@ -29,7 +36,8 @@ def options_of(parameters: dict[str, Any]) -> Options:
             continue
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             raise TypeError(f"{name} is {value!r}: give {wanted}")
-    rounds = parameters["max_rounds"]
+    rounds, size, target = (parameters[name] for name in ("max_rounds", "pool", "target_deo"))
+    epsilon, epsilons = _limits(parameters["epsilon"])
     with as_value_errors():
         return Options(
             data="",
@@ -37,10 +45,29 @@ def options_of(parameters: dict[str, Any]) -> Options:
             model=parameters["model"],
             solver=parameters["solver"],
             estimator=parameters["estimator"],
-            epsilon=float(parameters["epsilon"]),
+            against=parameters["against"],
+            pool=None if size is None else int(size),
+            notion=parameters["notion"],
+            epsilon=epsilon,
+            epsilons=epsilons,
+            target_deo=None if target is None else float(target),
+            target_by=parameters["target_by"],
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
         )
+
+
+def _limits(epsilon: Any) -> tuple[float, tuple[tuple[str, float], ...]]:
+    """The limit of all pairs, and those of single pairs as the command line names them."""
+    if not isinstance(epsilon, Mapping):
+        return float(epsilon), ()
+    single = []
+    for pair, limit in epsilon.items():
+        if not isinstance(limit, Real) or isinstance(limit, bool | np.bool_):
+            raise TypeError(f"epsilon of {pair!r} is {limit!r}: give a number, such as 0.05")
+        names = pair if isinstance(pair, tuple) else (pair,)
+        single.append((":".join(texts_of(names)), float(limit)))
+    return EPSILON, tuple(single)
 
 
 def seed_of(random_state: Any, *, default: int) -> int:
@@ -50,9 +77,14 @@ def seed_of(random_state: Any, *, default: int) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, Integral) and not isinstance(random_state, bool | np.bool_):
-        if random_state < 0:
+        seed = int(random_state)
+        if seed < 0:
             raise ValueError(f"random_state is {random_state}: give a whole number of at least 0")
-        return int(random_state)
+        if seed > LARGEST_SEED:
+            raise ValueError(
+                f"random_state is {random_state}: give a whole number of at most {LARGEST_SEED}"
+            )
+        return seed
     raise TypeError(
         f"random_state is {random_state!r}: give None, a whole number or a numpy RandomState"
     )

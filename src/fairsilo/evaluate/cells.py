@@ -11,7 +11,7 @@ import numpy as np
 
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, finite
 from fairsilo.evaluate.tally import Tally
-from fairsilo.fairness.constraint import Dgeo
+from fairsilo.fairness.constraint import Constraint
 
 
 def cells_of(
@@ -43,7 +43,7 @@ def cells_of(
     return cells
 
 
-def clients_of(tallies: Mapping[str, Tally], pairs: Sequence[Dgeo]) -> list[dict[str, Any]]:
+def clients_of(tallies: Mapping[str, Tally], pairs: Sequence[Constraint]) -> list[dict[str, Any]]:
     """For every client, by name: rows, accuracy, gap."""
     return [
         {

@@ -69,6 +69,16 @@ class Moments:
         return self.std**2 / (self.rows - 1) if self.rows > 1 else None
 
 
+def together(parts: Sequence[Moments]) -> Moments | None:
+    """The moments of the union of samples; undefined without rows."""
+    rows = sum(part.rows for part in parts)
+    if not rows:
+        return None
+    mean = sum(part.rows * part.mean for part in parts) / rows
+    square = sum(part.rows * (part.std**2 + (part.mean - mean) ** 2) for part in parts) / rows
+    return Moments(rows, mean, math.sqrt(square))
+
+
 def wilson(hits: int, rows: int, level: float = LEVEL) -> Interval | None:
     """Wilson's score interval for a rate; undefined without rows."""
     if rows == 0:

@@ -5,7 +5,9 @@
     HM       = harmonic mean of accuracy and fairness
     DGEO     = | mean loss of (a, c) - mean loss of (b, c) |
 
-With several constraints DEO and DGEO are the largest over them.
+With several constraints DEO and DGEO are the largest over them. For another notion of fairness
+the loss gap is its D, and `rate_gap` what it says of predictions: rates of being right, or of
+being given the class of the claim.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairsilo.evaluate.tally import Tally
-from fairsilo.fairness.constraint import Dgeo
+from fairsilo.fairness.constraint import Constraint, Floats, Ints
 
 
 def accuracy(tally: Tally) -> float | None:
@@ -39,22 +41,40 @@ def loss(tally: Tally) -> float | None:
     return finite(tally.losses.sum() / total) if total else None
 
 
-def rate_gap(tally: Tally, pair: Dgeo) -> float | None:
-    """Signed difference, a minus b, of the rates at which class c is predicted in class c."""
-    size = tally.cells[:, pair.c]
-    if not size[pair.a] or not size[pair.b]:
-        return None
-    hit = tally.counts[:, pair.c, pair.c]
-    return float(hit[pair.a] / size[pair.a] - hit[pair.b] / size[pair.b])
+def rate_gap(tally: Tally, pair: Constraint) -> float | None:
+    """Signed difference, a minus b, of the rates at which rows are predicted right.
+
+    With a claim, of those at which its class is predicted. Undefined for a lone group.
+    """
+    hit = np.einsum("gcc->gc", tally.counts)
+    if pair.claim is not None:
+        hit = tally.counts[:, :, pair.claim]
+    minus = pair.sides(*tally.cells.shape)[1]
+    return _difference(hit, tally, pair) if minus.any() else None
 
 
-def loss_gap(tally: Tally, pair: Dgeo) -> float | None:
-    """Signed difference, a minus b, of the mean losses in class c: D of the union of rows."""
-    size = tally.cells[:, pair.c]
-    if not size[pair.a] or not size[pair.b]:
+def loss_gap(tally: Tally, pair: Constraint) -> float | None:
+    """Signed difference, a minus b, of the mean losses: D of the union of rows."""
+    if pair.claim is None:
+        return _difference(tally.losses, tally, pair)
+    if tally.claimed is None:
         return None
-    mean_a, mean_b = (tally.losses[g, pair.c] / size[g] for g in (pair.a, pair.b))
-    return finite(mean_a - mean_b) if np.isfinite([mean_a, mean_b]).all() else None
+    # The losses under a claim are those of all classes together: put them into one column.
+    spread = np.zeros_like(tally.claimed)
+    spread[:, 0] = tally.claimed[:, pair.claim]
+    return _difference(spread, tally, pair)
+
+
+def _difference(sums: Floats | Ints, tally: Tally, pair: Constraint) -> float | None:
+    """Mean of the sums over side a less that over side b; a side that is not asked for is zero."""
+    cells = tally.cells
+    means = [0.0, 0.0]
+    for k, side in enumerate(pair.sides(*cells.shape)):
+        if side.any():
+            if not cells[side].sum():
+                return None
+            means[k] = float(sums[side].sum() / cells[side].sum())
+    return finite(means[0] - means[1]) if np.isfinite(means).all() else None
 
 
 def finite(value: float) -> float | None:
@@ -69,17 +89,17 @@ def largest(gaps: Sequence[float | None]) -> float | None:
     return max(abs(gap) for gap in gaps if gap is not None)
 
 
-def deo(tally: Tally, pairs: Sequence[Dgeo]) -> float | None:
+def deo(tally: Tally, pairs: Sequence[Constraint]) -> float | None:
     """Difference of equal opportunity."""
     return largest([rate_gap(tally, pair) for pair in pairs])
 
 
-def dgeo_pooled(tally: Tally, pairs: Sequence[Dgeo]) -> float | None:
+def dgeo_pooled(tally: Tally, pairs: Sequence[Constraint]) -> float | None:
     """DGEO of the union of all rows."""
     return largest([loss_gap(tally, pair) for pair in pairs])
 
 
-def dgeo_mean(silos: Sequence[Tally], pairs: Sequence[Dgeo]) -> float | None:
+def dgeo_mean(silos: Sequence[Tally], pairs: Sequence[Constraint]) -> float | None:
     """The paper's federated estimation: |average of the silos' own gaps|, where defined."""
     means: list[float | None] = []
     for pair in pairs:
@@ -96,9 +116,14 @@ def harmonic_mean(accuracy: float | None, fairness: float | None) -> float | Non
     return 2 * accuracy * fairness / total if total else 0.0
 
 
-def summary(tally: Tally, pairs: Sequence[Dgeo]) -> dict[str, float | None]:
-    """The metrics of design section 7 for one set of rows."""
-    right, gap = accuracy(tally), deo(tally, pairs)
+def summary(
+    tally: Tally, constraints: Sequence[Constraint], compared: Sequence[Constraint] | None = None
+) -> dict[str, float | None]:
+    """The metrics of design section 7 for one set of rows.
+
+    DEO and fairness are of the groups that are `compared`, whatever is constrained.
+    """
+    right, gap = accuracy(tally), deo(tally, constraints if compared is None else compared)
     fairness = None if gap is None else 1 - gap
     return {
         "accuracy": right,
@@ -106,7 +131,8 @@ def summary(tally: Tally, pairs: Sequence[Dgeo]) -> dict[str, float | None]:
         "deo": gap,
         "fairness": fairness,
         "harmonic_mean": harmonic_mean(right, fairness),
-        "dgeo_pooled": dgeo_pooled(tally, pairs),
+        "rate_gap": deo(tally, constraints),
+        "dgeo_pooled": dgeo_pooled(tally, constraints),
     }
 
 

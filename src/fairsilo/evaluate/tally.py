@@ -21,10 +21,17 @@ class Tally:
     """Sum of row losses, (groups, classes)."""
     squares: Floats
     """Sum of squared row losses, (groups, classes): how sure one can be of their mean."""
+    claimed: Floats | None = None
+    """Sum of the losses that a group's rows would have if they were of a class, (groups, classes);
+    None where nobody asked for it. Demographic parity compares these."""
 
     def __add__(self, other: Tally) -> Tally:
+        both = self.claimed is not None and other.claimed is not None
         return Tally(
-            self.counts + other.counts, self.losses + other.losses, self.squares + other.squares
+            self.counts + other.counts,
+            self.losses + other.losses,
+            self.squares + other.squares,
+            self.claimed + other.claimed if both else None,  # type: ignore[operator]
         )
 
     @classmethod

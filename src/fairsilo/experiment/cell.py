@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fairsilo.compute import jax
 from fairsilo.evaluate import Tally, summary
 from fairsilo.experiment.grid import Cell
@@ -22,14 +20,11 @@ from fairsilo.method.equalized_odds import fit_equalized_odds
 from fairsilo.method.postprocess import Fit, repair_trained
 from fairsilo.method.separate import st_many
 from fairsilo.model import MODELS
-from fairsilo.partition.federation import Federation
+from fairsilo.partition.hold_out import hold_out as set_aside
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.train import constant_metrics
 from fairsilo.solver import Agp, Solver
-
-VALIDATION = 0.2
-"""Share of every client's training rows that the honest choice of a setting is made on."""
 
 Row = dict[str, Any]
 
@@ -62,24 +57,8 @@ def hold_out(prepared: Prepared, seed: int) -> Prepared:
 
     The encoder stays the one of all training rows; it knows means and spreads, no labels.
     """
-    rng = np.random.default_rng([seed, 1])
-    whole = prepared.federation
-    client = np.repeat(np.arange(whole.clients), np.diff(whole.offsets))
-    held = np.zeros(whole.rows, dtype=bool)
-    for silo in whole.silos():
-        size = silo.stop - silo.start
-        held[silo.start + rng.permutation(size)[: round(size * VALIDATION)]] = True
-    rest = Federation.of(
-        whole.x, whole.y, whole.s, np.where(held, -1, client),
-        groups=whole.groups, classes=whole.classes,
-    )  # fmt: skip
-    return replace(
-        prepared,
-        federation=rest,
-        test_x=whole.x[held],
-        test_y=whole.y[held],
-        test_s=whole.s[held],
-    )
+    rest, aside = set_aside(prepared.federation, seed)
+    return replace(prepared, federation=rest, test_x=aside.x, test_y=aside.y, test_s=aside.s)
 
 
 def run_method(

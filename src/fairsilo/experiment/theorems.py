@@ -51,8 +51,8 @@ def population(seed: int = 0) -> Population:
     prepared, (predictor,) = run.prepared, run.trained.predictors
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
     losses = predictor.losses(x, y, s)
-    pair = prepared.constraints[0]
-    cells = [(y == pair.c) & (s == group) for group in (pair.a, pair.b)]
+    sides = prepared.constraints[0].sides(len(prepared.schema.groups), len(prepared.schema.classes))
+    cells = [side[s, y] for side in sides]
     return Population(
         (losses[cells[0]], losses[cells[1]]), (float(cells[0].mean()), float(cells[1].mean()))
     )

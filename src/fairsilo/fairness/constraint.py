@@ -11,15 +11,16 @@ estimators differ only in how much a row weighs:
     pooled  +-1/m^{s,c}        the DGEO of the union of all rows
     local   +-1/m_i^{s,c}      one constraint per client (LCO)
 
-A silo weighs its own rows; of the federation it needs only `Totals`, which is a
-sum over silos.
+Other notions of fairness weigh other rows: a `Gap` compares the mean losses of two sets of cells
+(group, class), and `Dgeo` is the gap between two cells. A silo weighs its own rows; of the
+federation it needs only `Totals`, which is a sum over silos.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,20 @@ from fairsilo.errors import FairSiloError
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 Estimator = Literal["mean", "pooled", "local"]
 ESTIMATORS: tuple[Estimator, ...] = ("mean", "pooled", "local")
+
+
+class Constraint(Protocol):
+    """|D_k| <= epsilon_k: whose mean losses D_k compares."""
+
+    @property
+    def claim(self) -> int | None:
+        """The class that every row is measured against; None is each row's own."""
+
+    def sides(self, groups: int, classes: int) -> tuple[Mask, Mask]:
+        """The cells that weigh positively and those that weigh negatively, (groups, classes)."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +53,35 @@ class Dgeo:
     b: int
     c: int
 
-    def sign(self, y: Ints, s: Ints) -> Floats:
-        """+1 on rows of (a, c), -1 on rows of (b, c), 0 elsewhere."""
-        in_class = y == self.c
-        plus = in_class & (s == self.a)
-        minus = in_class & (s == self.b)
-        sign: Floats = plus.astype(np.float64) - minus.astype(np.float64)
-        return sign
+    @property
+    def claim(self) -> int | None:
+        """Every row counts with the loss of its own class."""
+        return None
+
+    def sides(self, groups: int, classes: int) -> tuple[Mask, Mask]:
+        """Cell (a, c) and cell (b, c)."""
+        return Gap((self.a,), (self.b,), (self.c,)).sides(groups, classes)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Mean loss over groups `a` less that over groups `b`, rows of the classes `c` only.
+
+    Without `b` it is the mean loss of `a` itself. With a `claim` the loss of a row is the one it
+    would have if its class were that one: how much the model speaks against the claim.
+    """
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: tuple[int, ...]
+    claim: int | None = None
+
+    def sides(self, groups: int, classes: int) -> tuple[Mask, Mask]:
+        """The cells of a and those of b."""
+        plus, minus = np.zeros((2, groups, classes), dtype=np.bool_)
+        plus[np.ix_(self.a, self.c)] = True
+        minus[np.ix_(self.b, self.c)] = True
+        return plus, minus
 
 
 def count_cells(y: Ints, s: Ints, groups: int, classes: int) -> Ints:
@@ -71,7 +106,7 @@ class Totals:
     cells: Ints
     """m^{s,c} over all silos, without the cells that a silo finds too small."""
     taking_part: Ints
-    """For each constraint, how many silos have a row in both of its cells."""
+    """For each constraint, how many silos have rows on both of its sides."""
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(
@@ -81,15 +116,23 @@ class Totals:
         )
 
     @classmethod
-    def of_silo(cls, cells: Ints, constraints: Sequence[Dgeo], min_cell: int = 0) -> Totals:
+    def of_silo(cls, cells: Ints, constraints: Sequence[Constraint], min_cell: int = 0) -> Totals:
         """One silo's summand."""
         kept = large_enough(cells, min_cell)
-        part = [int(kept[k.a, k.c] > 0 and kept[k.b, k.c] > 0) for k in constraints]
+        part = [int(_sizes(kept, k) is not None) for k in constraints]
         return cls(int(cells.sum()), kept, np.array(part, dtype=np.int64))
 
 
+def _sizes(cells: Ints, constraint: Constraint) -> tuple[int, int] | None:
+    """How many rows the two sides have; None where a side that is asked for has none."""
+    plus, minus = constraint.sides(*cells.shape)
+    sizes = int(cells[plus].sum()), int(cells[minus].sum())
+    missing = not sizes[0] or (minus.any() and not sizes[1])
+    return None if missing else sizes
+
+
 def row_weights(
-    constraints: Sequence[Dgeo],
+    constraints: Sequence[Constraint],
     estimator: Estimator,
     y: Ints,
     s: Ints,
@@ -98,26 +141,31 @@ def row_weights(
 ) -> Floats:
     """v (len(constraints), rows): the weights that one silo gives its rows.
 
-    A silo with an empty cell, or one of fewer than `min_cell` rows, weighs nothing under `mean` and
-    `local` (it takes no part, and N counts those that do); under `pooled` its other cell still
-    counts.
+    A silo with an empty side weighs nothing under `mean` and `local` (it takes no part, and N
+    counts those that do); under `pooled` its other side still counts. A cell of fewer than
+    `min_cell` rows counts as empty.
     """
     cells = large_enough(count_cells(y, s, *totals.cells.shape), min_cell)
     v = np.zeros((len(constraints), len(y)))
     for k, constraint in enumerate(constraints):
+        plus, minus = constraint.sides(*cells.shape)
         if estimator == "pooled":
-            size = totals.cells[:, constraint.c]
-        elif cells[constraint.a, constraint.c] and cells[constraint.b, constraint.c]:
-            silos = totals.taking_part[k] if estimator == "mean" else 1
-            size = cells[:, constraint.c] * silos
+            sizes = totals.cells[plus].sum(), totals.cells[minus].sum()
+            silos = 1
         else:
-            continue
-        v[k] = constraint.sign(y, s) * (cells[s, y] > 0) / np.maximum(size, 1)[s]
+            own = _sizes(cells, constraint)
+            if own is None:
+                continue
+            sizes = own
+            silos = int(totals.taking_part[k]) if estimator == "mean" else 1
+        counted = (cells > 0)[s, y]
+        in_a, in_b = plus[s, y] / max(sizes[0], 1), minus[s, y] / max(sizes[1], 1)
+        v[k] = (in_a - in_b) * counted / silos
     return v
 
 
 def check_defined(
-    constraints: Sequence[Dgeo],
+    constraints: Sequence[Constraint],
     estimator: Estimator,
     totals: Totals,
     groups: Sequence[str],
@@ -125,18 +173,24 @@ def check_defined(
 ) -> None:
     """Refuse a constraint that no row can measure: it would be silently fair."""
     for k, constraint in enumerate(constraints):
-        name = classes[constraint.c]
-        for g in (constraint.a, constraint.b):
-            if totals.cells[g, constraint.c] == 0:
+        sides = [side for side in constraint.sides(*totals.cells.shape) if side.any()]
+        names = [_listed(groups, np.any(side, axis=1)) for side in sides]
+        where = _listed(classes, np.any(sides[0], axis=0))
+        for side, name in zip(sides, names, strict=True):
+            if totals.cells[side].sum() == 0:
                 raise FairSiloError(
-                    f"group {groups[g]!r} has no training row of class {name!r} that takes part, "
-                    "so its fairness cannot be measured: choose other --groups, another "
+                    f"group {name} has no training row of class {where} that takes part, so its "
+                    "fairness cannot be measured: choose other --groups, another "
                     "--protected-class, a lower --min-cell, or give more rows"
                 )
         if estimator != "pooled" and totals.taking_part[k] == 0:
             remedy = "--method fedfair with " if estimator == "local" else ""
             raise FairSiloError(
-                f"no client has rows of both {groups[constraint.a]!r} and "
-                f"{groups[constraint.b]!r} in class {name!r}, which the estimator "
-                f"{estimator!r} needs: use {remedy}--estimator pooled"
+                f"no client has rows of both {' and '.join(names)} in class {where}, which the "
+                f"estimator {estimator!r} needs: use {remedy}--estimator pooled"
             )
+
+
+def _listed(names: Sequence[str], chosen: Iterable[bool]) -> str:
+    """The chosen names, quoted."""
+    return " or ".join(repr(name) for name, yes in zip(names, chosen, strict=True) if yes)

@@ -50,9 +50,10 @@ def af(
     be within the task solver's tolerance.
     """
     game = _Game.of(task, only_pair(task, "af"))
+    (tau,) = np.broadcast_to(task.epsilon, 1).tolist()
     theta, infeasible = jnp.asarray(task.model.start(task.seed)), 0
     weighting = game.even()
-    log = _Log(task.epsilon, watch)
+    log = _Log(tau, watch)
     for turn in range(outer):
         for _ in range(STEPS):
             grad, loss, gap = game.gradient(task.model, penalty, theta, weighting)
@@ -61,7 +62,7 @@ def af(
             log.add(loss, gap, RATE * size, size)
         if turn == outer - 1:
             break
-        new, loss = game.attack(task.model, theta, task.epsilon)
+        new, loss = game.attack(task.model, theta, tau)
         infeasible += new is None
         weighting = new or weighting
         log.add(loss, log.gap, 0.0, log.residual)
@@ -70,7 +71,7 @@ def af(
     outcome = Outcome(np.asarray(theta), status, len(log.records), log.history())
     up, down = _numbers(task.model.size, outer)
     notes = (
-        f"in {infeasible} of {outer - 1} alpha steps no weights met tau = {task.epsilon:g}, and "
+        f"in {infeasible} of {outer - 1} alpha steps no weights met tau = {tau:g}, and "
         "the last ones were kept",
     )
     return Trained(

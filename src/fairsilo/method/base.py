@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairsilo.compute import jax, jnp
-from fairsilo.engine import Outcome, Watch
-from fairsilo.fairness.constraint import Dgeo, Estimator
+from fairsilo.engine import Measure, Outcome, Watch
+from fairsilo.fairness.constraint import Constraint, Estimator
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, probabilities
 from fairsilo.partition.federation import Federation
@@ -24,12 +24,13 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Task:
-    """Train `model` on the federation's rows under the constraints, epsilon for each."""
+    """Train `model` on the federation's rows under the constraints."""
 
     federation: Federation
     model: Model
-    constraints: tuple[Dgeo, ...]
-    epsilon: float
+    constraints: tuple[Constraint, ...]
+    epsilon: float | tuple[float, ...]
+    """The limit, one for all constraints or one for each."""
     estimator: Estimator
     solver: Solver
     rounds: int
@@ -39,6 +40,8 @@ class Task:
     """A client's cell of fewer rows takes no part in the constraints."""
     group_columns: tuple[int, ...] = ()
     """The columns of x that encode the group: AF's adversary must not see them."""
+    measure: Measure = "loss"
+    """Whether epsilon limits gaps of losses or of rates."""
 
 
 class Predictor(Protocol):
@@ -115,6 +118,10 @@ class Trained:
     numbers_down: int
     notes: tuple[str, ...] = field(default=())
     """What a reader must know: clients left out, programs that had no solution."""
+    rounds_before: int = 0
+    """Rounds of models that were trained on the way and not kept."""
+    epsilon: float | None = None
+    """The limit on losses that was found, where one was searched for."""
 
 
 Method = Callable[[Task, Watch | None], Trained]

@@ -19,8 +19,9 @@ from fairsilo.engine import (
     numbers_up,
     stack_silos,
 )
-from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.fairness.weigh import totals_of, weighted
 from fairsilo.method.base import Plain, Task, Trained
+from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp
 
 
@@ -36,7 +37,7 @@ def lco(task: Task, watch: Watch | None = None) -> Trained:
 
 def fedavg(task: Task, watch: Watch | None = None) -> Trained:
     """No constraint: the exact federated gradient (one full-batch step a round), or its SQP."""
-    return solve(replace(task, constraints=(), estimator="pooled"), watch)
+    return solve(replace(task, constraints=(), estimator="pooled", measure="loss"), watch)
 
 
 def solve(task: Task, watch: Watch | None = None) -> Trained:
@@ -44,15 +45,15 @@ def solve(task: Task, watch: Watch | None = None) -> Trained:
     if task.engine == "pooled":
         return solve_many([task], [task.epsilon], watch)[0][0]
     local = task.estimator == "local"
-    rows = weighted_rows(task)
-    silos = Clientwise(task.model, rows, task.federation.offsets, local=local)
+    asked, rows = weighted_rows(task)
+    silos = Clientwise(task.model, rows, asked.offsets, local=local, measure=task.measure)
     start, epsilon = task.model.start(task.seed), _epsilons(task, task.epsilon)
     return _trained(task, silos.solve(task.solver, start, epsilon, task.rounds, watch))
 
 
 def solve_many(
     tasks: Sequence[Task],
-    epsilons: Sequence[float],
+    epsilons: Sequence[float | tuple[float, ...]],
     watch: Watch | None = None,
     thin: bool = False,
 ) -> list[list[Trained]]:
@@ -62,19 +63,16 @@ def solve_many(
     """
     first = tasks[0]
     local = first.estimator == "local"
-    tables = [weighted_rows(task) for task in tasks]
-    if local:
-        tables = [
-            stack_silos(rows, task.federation.offsets)
-            for rows, task in zip(tables, tasks, strict=True)
-        ]
+    tables = []
+    for asked, rows in map(weighted_rows, tasks):
+        tables.append(stack_silos(rows, asked.offsets) if local else rows)
     rows = (
         tables[0]
         if len(tables) == 1
         else jax.tree.map(lambda *parts: np.stack(parts), *even(tables))
     )
     dtype = np.float32 if isinstance(first.solver, Agp) else np.float64
-    outcomes = Pooled(first.model, rows, dtype, local).solve_many(
+    outcomes = Pooled(first.model, rows, dtype, local, first.measure).solve_many(
         first.solver,
         np.repeat([task.model.start(task.seed) for task in tasks], len(epsilons), axis=0),
         np.tile([_epsilons(first, epsilon) for epsilon in epsilons], (len(tasks), 1)),
@@ -86,18 +84,16 @@ def solve_many(
     return [[_trained(task, next(each)) for _ in epsilons] for task in tasks]
 
 
-def weighted_rows(task: Task) -> Rows:
-    """The federation's rows with the weights of the task's estimator."""
-    federation = task.federation
-    totals = totals_of(federation, task.constraints, task.min_cell)
-    w, v = weigh(federation, task.constraints, task.estimator, totals, task.min_cell)
-    return Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+def weighted_rows(task: Task) -> tuple[Federation, Rows]:
+    """The rows to ask, with the weights of the task's estimator."""
+    asked, w, v = weighted(task.federation, task.constraints, task.estimator, task.min_cell)
+    return asked, Rows(asked.x, asked.y, w, v)  # type: ignore[arg-type]
 
 
-def _epsilons(task: Task, epsilon: float) -> np.ndarray:
+def _epsilons(task: Task, epsilon: float | tuple[float, ...]) -> np.ndarray:
     """One per constraint: per pair, and under `local` per client, too."""
     silos = task.federation.clients if task.estimator == "local" else 1
-    return np.full(len(task.constraints) * silos, epsilon)
+    return np.tile(np.broadcast_to(epsilon, len(task.constraints)), silos)
 
 
 def _trained(task: Task, outcome: Outcome) -> Trained:

@@ -70,7 +70,13 @@ def only_pair(task: Task, method: str) -> Dgeo:
             f"method {method} compares two groups and there are {len(task.constraints)} pairs: "
             "name two with --groups, or use --method fedfair"
         )
-    return task.constraints[0]
+    (pair,) = task.constraints
+    if not isinstance(pair, Dgeo):
+        raise FairSiloError(
+            f"method {method} has a notion of fairness of its own: leave out --notion, or use "
+            "--method fedfair"
+        )
+    return pair
 
 
 def repair(task: Task, watch: Watch | None, method: str, fit: Fit) -> Trained:

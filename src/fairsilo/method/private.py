@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fairsilo.dp import Clip, Mechanism, Plan
 from fairsilo.engine import Private, Watch, numbers_down
+from fairsilo.fairness import Dgeo
 from fairsilo.method.base import Plain, Task, Trained
 from fairsilo.solver import Noisy
 
@@ -30,7 +31,7 @@ def train_private(task: Task, guard: Guarded, watch: Watch | None = None) -> tup
     engine = Private(
         task.model,
         task.federation,
-        task.constraints,
+        [one for one in task.constraints if isinstance(one, Dgeo)],
         guard.counts,
         guard.mechanism,
         guard.plan,

@@ -32,7 +32,7 @@ def st(task: Task, watch: Watch | None = None) -> Trained:
 
 def st_many(
     tasks: Sequence[Task],
-    epsilons: Sequence[float],
+    epsilons: Sequence[float | tuple[float, ...]],
     watch: Watch | None = None,
     thin: bool = False,
 ) -> list[list[Trained]]:
@@ -47,7 +47,7 @@ def st_many(
             tables = [stack(tasks[t].federation, clients, first.constraints) for t in group]
             rows = jax.tree.map(lambda *parts: np.concatenate(parts), *even(tables))
             starts = [tasks[t].model.start(tasks[t].seed) for t in group for _ in clients]
-            limits = [np.full(len(first.constraints), epsilon) for epsilon in epsilons]
+            limits = [np.broadcast_to(epsilon, len(first.constraints)) for epsilon in epsilons]
             outcomes = iter(
                 Pooled(first.model, rows, dtype).solve_many(
                     first.solver,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairsilo.engine import Rows
-from fairsilo.fairness.constraint import Dgeo
-from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.fairness.constraint import Constraint
+from fairsilo.fairness.weigh import weighted
 from fairsilo.partition.federation import Federation
 
 WASTE = 4
@@ -32,20 +32,22 @@ def batches(federation: Federation) -> list[list[int]]:
     ]
 
 
-def stack(federation: Federation, clients: Sequence[int], constraints: Sequence[Dgeo]) -> Rows:
+def stack(
+    federation: Federation, clients: Sequence[int], constraints: Sequence[Constraint]
+) -> Rows:
     """x (R, n, d), y (R, n), w (R, n), v (R, K, n): each client weighed as if it were alone.
 
     Its rows weigh w_j = 1/m_i and v_j = +-1/m_i^{s,c}; with an empty cell v is zero, so that
     the client has no such constraint.
     """
-    parts = [federation.only(client) for client in clients]
-    shape = (len(parts), max(part.rows for part in parts))
+    parts = [weighted(federation.only(client), constraints, "local") for client in clients]
+    shape = (len(parts), max(part.rows for part, _, _ in parts))
     x = np.zeros((*shape, federation.x.shape[1]))
     y = np.zeros(shape, np.int64)
     w = np.zeros(shape)
     v = np.zeros((shape[0], len(constraints), shape[1]))
-    for r, part in enumerate(parts):
+    for r, (part, *weights) in enumerate(parts):
         own = slice(part.rows)
         x[r, own], y[r, own] = part.x, part.y
-        w[r, own], v[r, :, own] = weigh(part, constraints, "local", totals_of(part, constraints))
+        w[r, own], v[r, :, own] = weights
     return Rows(x, y, w, v)  # type: ignore[arg-type]

@@ -1,4 +1,7 @@
-"""Cross-entropy per row, its curvature in the scores, and class probabilities."""
+"""Cross-entropy per row, its curvature in the scores, and class probabilities.
+
+Also how wrong a row is: the 0-1 error and its smooth surrogate, what targets in rates are made of.
+"""
 
 from fairsilo.compute import Array, jax, jnp
 
@@ -29,3 +32,35 @@ def probabilities(scores: Array) -> Array:
         p = jax.nn.sigmoid(scores)
         return jnp.concatenate([1 - p, p], axis=-1)
     return jax.nn.softmax(scores, axis=-1)
+
+
+SHARPNESS = 2.0
+"""How much steeper the smooth error is than the probability: near enough to the step that its
+slope tells how many rows change sides, far enough from it that many rows have a say."""
+
+
+def error(scores: Array, y: Array) -> Array:
+    """1 where the most probable class (the lower one on a tie) is not the row's own, else 0."""
+    wrong: Array = (jnp.argmax(probabilities(scores), axis=-1) != y).astype(scores.dtype)
+    return wrong
+
+
+def smooth_error(scores: Array, y: Array) -> Array:
+    """q_j = 1 - softmax(SHARPNESS * scores_j)[y_j]."""
+    right: Array = jnp.take_along_axis(
+        probabilities(SHARPNESS * scores), y[:, None].astype(jnp.int32), axis=-1
+    )[:, 0]
+    return 1 - right
+
+
+def error_curvature(scores: Array, y: Array) -> Array:
+    """d^2 q_j / d scores^2, (n, outputs, outputs)."""
+    p = probabilities(SHARPNESS * scores)
+    own = jax.nn.one_hot(y, p.shape[-1], dtype=p.dtype)
+    away = own - p
+    right = jnp.sum(own * p, axis=-1)[:, None, None]
+    eye: Array = jnp.eye(p.shape[-1], dtype=p.dtype)
+    bend = right * (p[:, :, None] * (eye - p[:, None, :]) - away[:, :, None] * away[:, None, :])
+    bend = SHARPNESS**2 * bend
+    # For two classes the one score is that of class 1, and class 0 has the score zero.
+    return bend[:, 1:, 1:] if scores.shape[-1] == 1 else bend

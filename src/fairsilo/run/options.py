@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fairsilo.dp import Split
 from fairsilo.errors import FairSiloError
+from fairsilo.fairness import AGAINST, NOTIONS
 from fairsilo.method import METHODS
 from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
@@ -21,6 +22,8 @@ NOISE = ("shared", "full")
 PRIVATE_METHODS = ("fedfair", "fedavg")
 """The methods that differential privacy is worked out for."""
 ALPHA = 0.5
+EPSILON = 0.05
+TARGET_BY = ("proxy", "search")
 LARGEST_SEED = 2**32 - 1
 
 
@@ -33,6 +36,8 @@ class Options:
     protected_class: str | None = None
     group: str | None = None
     groups: tuple[str, ...] | None = None
+    against: str = "pairs"
+    pool: int | None = None
     drop_group: bool = False
     client: str | None = None
     clients: int | None = None
@@ -45,7 +50,12 @@ class Options:
     model: str = "lr"
     solver: str | None = None
     estimator: str = "pooled"
-    epsilon: float = 0.05
+    notion: str = "equal-opportunity"
+    epsilon: float = EPSILON
+    epsilons: tuple[tuple[str, float], ...] = ()
+    """Pairs of groups with a limit of their own, such as ("Female:Male", 0.05)."""
+    target_deo: float | None = None
+    target_by: str = "proxy"
     rounds: int | None = None
     engine: str = "pooled"
     variant: str = "default"
@@ -66,10 +76,8 @@ class Options:
         choose("--engine", self.engine, ENGINES)
         if self.solver is not None:
             choose("--solver", self.solver, SOLVERS)
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise FairSiloError(
-                f"--epsilon is {self.epsilon}: give a number of at least 0, such as 0.05"
-            )
+        self._check_compared()
+        self._check_target()
         if not (math.isfinite(self.alpha) and self.alpha > 0):
             raise FairSiloError(f"--alpha is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
@@ -97,6 +105,18 @@ class Options:
             )
         if self.dp_epsilon is not None:
             self._check_private(self.dp_epsilon)
+
+    def _check_compared(self) -> None:
+        """Refuse limits and ways to compare that there are not."""
+        choose("--notion", self.notion, NOTIONS)
+        choose("--against", self.against, AGAINST)
+        for limit in (self.epsilon, *(limit for _, limit in self.epsilons)):
+            if not (math.isfinite(limit) and limit >= 0):
+                raise FairSiloError(
+                    f"--epsilon is {limit}: give a number of at least 0, such as 0.05"
+                )
+        if self.pool is not None and self.pool < 0:
+            raise FairSiloError(f"--pool is {self.pool}: give a number of rows, 0 for no pooling")
 
     def _check_private(self, dp_epsilon: float) -> None:
         """Refuse what differential privacy cannot go with."""
@@ -130,6 +150,17 @@ class Options:
                 f"--solver {self.solver} does not train {self.model} under noise: with "
                 f"--dp-epsilon use --solver {other}"
             )
+        plain = (self.notion, self.against) == ("equal-opportunity", "pairs")
+        if not plain or self.epsilons or self.target_deo is not None or self.pool:
+            raise FairSiloError(
+                "--dp-epsilon goes with equal opportunity between pairs of groups and one "
+                "--epsilon: leave out --notion, --against, --target-deo and --pool"
+            )
+        if self.group is not None and "," in self.group:
+            raise FairSiloError(
+                "--group with several columns reads the groups off the rows, which --dp-epsilon "
+                "forbids: name one column"
+            )
         if self.min_cell:
             raise FairSiloError(
                 "--min-cell looks at exact counts, and --dp-epsilon hides small cells by noise "
@@ -139,6 +170,27 @@ class Options:
             raise FairSiloError(
                 "--variant onehot reads its vocabulary off the rows, which --dp-epsilon forbids: "
                 "use another variant"
+            )
+
+    def _check_target(self) -> None:
+        choose("--target-by", self.target_by, TARGET_BY)
+        if self.method != "fedfair" and (self.epsilons or self.target_deo is not None):
+            option = "--target-deo" if self.target_deo is not None else "--epsilon for single pairs"
+            raise FairSiloError(
+                f"{option} is for --method fedfair and not {self.method}: leave it out"
+            )
+        if self.target_deo is None:
+            return
+        if not 0 <= self.target_deo < 1:
+            raise FairSiloError(
+                f"--target-deo is {self.target_deo}: give a difference of rates, such as 0.02"
+            )
+        if self.epsilons:
+            raise FairSiloError("give --target-deo or --epsilon for single pairs, not both")
+        if self.notion == "bounded-loss":
+            raise FairSiloError(
+                "--target-deo is a difference of rates and --notion bounded-loss has none: use "
+                "--epsilon, or another notion"
             )
 
 

@@ -56,7 +56,8 @@ def _groups(saved: Saved, frame: pd.DataFrame) -> np.ndarray:
     """Group indices for the methods that treat groups apart; the others need no group column."""
     if not any(hasattr(one, "base") for one in saved.predictors):
         return np.zeros(len(frame), dtype=np.int64)
-    column(frame, saved.schema.group)
+    for name in saved.schema.group_columns or (saved.schema.group,):
+        column(frame, name)
     classes = saved.schema.classes
     known = frame.assign(**{saved.schema.label: classes[0]})
     return build_labels(known, saved.schema)[1]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -19,23 +18,30 @@ from fairsilo.data import (
     EncoderSums,
     Schema,
     build_labels,
+    grouped_by,
     infer_schema,
     load,
+    pool,
     read_schema,
     read_table,
     schema_of,
 )
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness import Dgeo, check_defined
+from fairsilo.fairness import Constraint, Dgeo, check_defined, count_cells
 from fairsilo.fairness.weigh import totals_of
+from fairsilo.fairness.words import describe
 from fairsilo.method.base import Floats, Ints
 from fairsilo.partition import TEST
 from fairsilo.partition.federation import Federation
+from fairsilo.run.compare import compare, groups_of, one_or_more, protected_of
 from fairsilo.run.options import Options
 from fairsilo.run.share import owners, share_out
 
 SETUP_EXCHANGES = 2
 """Before the first round the silos send the encoder's sums, then the counts of their cells."""
+SMALLEST = 100
+"""Of intersections, groups with fewer rows in a protected class are pooled unless --pool says so
+otherwise: the rate of 100 rows is known to within ten points."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Prepared:
     test_x: Floats
     test_y: Ints
     test_s: Ints
-    constraints: tuple[Dgeo, ...]
+    constraints: tuple[Constraint, ...]
     protected_class: str
     groups: tuple[str, ...]
     """The groups that are compared, in the user's order."""
@@ -57,16 +63,29 @@ class Prepared:
     """The encoded columns that give the group away."""
     test_client: Ints | None = None
     """Who holds each test row, where a column says so."""
+    pairs: tuple[Constraint, ...] = ()
+    """What DEO and fairness are measured on; empty where that is what is constrained."""
+    epsilon: float | tuple[float, ...] | None = None
+    """The limit, or one for each constraint; None is the options' own."""
+
+    @property
+    def compared(self) -> tuple[Constraint, ...]:
+        """The groups that are compared in the protected classes, whatever is constrained."""
+        return self.pairs or self.constraints
+
+    @property
+    def cell_pairs(self) -> tuple[Dgeo, ...]:
+        """The constraints between two cells: what certificates and private training are for."""
+        return tuple(one for one in self.constraints if isinstance(one, Dgeo))
 
     @property
     def encoder_width(self) -> int:
         """How many numbers a row is encoded into."""
         return int(self.federation.x.shape[1])
 
-    def describe(self, pair: Dgeo) -> str:
+    def describe(self, constraint: Constraint) -> str:
         """A constraint in words: "Female - Male in >50K"."""
-        names, classes = self.schema.groups, self.schema.classes
-        return f"{names[pair.a]} - {names[pair.b]} in {classes[pair.c]}"
+        return describe(constraint, self.schema.groups, self.schema.classes)
 
 
 Fit = Callable[[list[pd.DataFrame], Schema], Encoder]
@@ -81,16 +100,28 @@ def prepare(options: Options, fit: Fit | None = None) -> Prepared:
     """
     frame, schema, options = _table(options)
     y, s = build_labels(frame, schema)
-    protected, groups, constraints = _constraints(schema, options)
-    client, names = share_out(frame, y, options, schema.classes.index(protected))
+    assert options.protected_class is not None
+    protected = protected_of(schema, options.protected_class)
+    client, names = share_out(frame, y, options, protected[0])
 
     trained = client >= 0
     rows, holder = frame[trained], client[trained]
     if fit is None:
-        encoder = Encoder.fit(schema, _encoder_sums(rows, holder, schema))
+        encoder = Encoder.fit(schema, encoder_sums(rows, holder, schema))
     else:
         encoder = fit(silo_tables(rows, holder), schema)
     shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
+    smallest = _smallest(options, schema)
+    if smallest:
+        # The sum of what the silos count in their own training rows.
+        cells = count_cells(y[trained], s[trained], **shape)
+        schema = pool(schema, cells[:, protected], smallest)
+        s = build_labels(frame, schema)[1]
+        shape["groups"] = len(schema.groups)
+    groups = groups_of(schema, options.groups)
+    compared = compare(schema, options, groups, protected)
+    constraints = compared.constraints
+    encoder = Encoder.fit(schema, encoder_sums(frame[trained], client[trained], schema))
     federation = Federation.of(
         encoder.transform(frame[trained]), y[trained], s[trained], client[trained], **shape
     )
@@ -107,15 +138,17 @@ def prepare(options: Options, fit: Fit | None = None) -> Prepared:
         test_y=y[test],
         test_s=s[test],
         constraints=constraints,
-        protected_class=protected,
+        protected_class=", ".join(schema.classes[c] for c in protected),
         groups=groups,
-        group_columns=_group_columns(options, schema, encoder),
+        group_columns=encoded_columns(_group_features(options, schema), encoder),
+        pairs=compared.pairs,
+        epsilon=compared.epsilon,
         test_client=None if owner is None else owner[test],
     )
 
 
 def _check_rows(
-    federation: Federation, constraints: Sequence[Dgeo], schema: Schema, options: Options
+    federation: Federation, constraints: Sequence[Constraint], schema: Schema, options: Options
 ) -> None:
     """Refuse rows that no training or no constraint can use."""
     if len(np.unique(federation.y)) < 2:
@@ -129,10 +162,23 @@ def _check_rows(
         check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
 
 
-def _group_columns(options: Options, schema: Schema, encoder: Encoder) -> tuple[int, ...]:
-    """Where the features that name the group ended up: "sex=Female", "ethnicity"."""
+def _smallest(options: Options, schema: Schema) -> int:
+    """Below how many rows a group is pooled; 0 for never."""
+    if options.pool is not None:
+        return options.pool
+    return SMALLEST if schema.group_columns else 0
+
+
+def _group_features(options: Options, schema: Schema) -> tuple[str, ...]:
     known = DATASETS.get(options.data)
-    names = known.group_features if known else (schema.group,)
+    if known and options.group is None:
+        return known.group_features
+    return schema.group_columns or (schema.group,)
+
+
+def encoded_columns(names: Iterable[str], encoder: Encoder) -> tuple[int, ...]:
+    """Where the features of these names ended up: "sex=Female", "ethnicity"."""
+    names = tuple(names)
     return tuple(
         i
         for i, feature in enumerate(encoder.feature_names)
@@ -140,7 +186,7 @@ def _group_columns(options: Options, schema: Schema, encoder: Encoder) -> tuple[
     )
 
 
-def _encoder_sums(frame: pd.DataFrame, client: Ints, schema: Schema) -> EncoderSums:
+def encoder_sums(frame: pd.DataFrame, client: Ints, schema: Schema) -> EncoderSums:
     """Every silo's own sums, added: the same numbers as over a network."""
     return reduce(add, (EncoderSums.of(one, schema) for one in silo_tables(frame, client)))
 
@@ -156,18 +202,22 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
     if options.data in DATASETS:
         known = DATASETS[options.data]
-        for name in ("label", "group", "client", "split", "schema"):
+        for name in ("label", "client", "split", "schema"):
             if getattr(options, name) is not None:
                 raise FairSiloError(
                     f"--{name} does not go with the data set {options.data!r}, whose columns are "
                     "fixed: leave it out"
                 )
         frame = load(options.data, data_dir=options.data_dir, variant=options.variant)
-        schema = schema_of(options.data, frame, drop_group=options.drop_group)
+        own = options.group is not None
+        schema = schema_of(options.data, frame, drop_group=options.drop_group and not own)
+        if options.group is not None:
+            by = one_or_more("--group", options.group, tuple(frame.columns))
+            schema = _grouped(schema, frame, by, options)
         filled = replace(
             options,
             protected_class=options.protected_class or known.protected_class,
-            groups=options.groups or known.groups,
+            groups=options.groups or (None if own else known.groups),
         )
         return frame, schema, filled
     for name in ("label", "group", "protected_class"):
@@ -194,13 +244,16 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     if options.schema is not None:
         return frame, _declared(options), options
     exclude = [name for name in (options.client, options.split) if name is not None]
+    by = one_or_more("--group", options.group, tuple(frame.columns))
     schema = infer_schema(
         frame,
         label=options.label,
-        group=options.group,
+        group=by[0],
         exclude=exclude,
-        drop_group=options.drop_group,
+        drop_group=options.drop_group and len(by) == 1,
     )
+    if len(by) > 1:
+        schema = _grouped(schema, frame, by, options)
     return frame, schema, options
 
 
@@ -223,33 +276,8 @@ def _declared(options: Options) -> Schema:
     return schema
 
 
-def _constraints(schema: Schema, options: Options) -> tuple[str, tuple[str, ...], tuple[Dgeo, ...]]:
-    """One constraint per pair of groups."""
-    protected = str(options.protected_class)
-    groups = options.groups or schema.groups
-    return protected, tuple(groups), compared(schema, groups, (protected,))
-
-
-def compared(schema: Schema, groups: Sequence[str], protected: Sequence[str]) -> tuple[Dgeo, ...]:
-    """Every pair of the groups in every protected class, or what is wrong with the names."""
-    for name in protected:
-        if name not in schema.classes:
-            raise FairSiloError(
-                f"--protected-class {name!r} is not a class of column {schema.label!r}: choose "
-                f"one of {', '.join(schema.classes)}"
-            )
-    for group in groups:
-        if group not in schema.groups:
-            comma = any("," in name for name in schema.groups)
-            quote = " (in double quotes where a name has a comma)" if comma else ""
-            raise FairSiloError(
-                f"--groups {group!r} is not a value of column {schema.group!r}: choose from "
-                f"{', '.join(schema.groups)}{quote}"
-            )
-    if len(set(groups)) < 2:
-        raise FairSiloError("--groups needs at least two different groups, such as Female,Male")
-    if len(set(groups)) < len(groups):
-        twice = next(group for group in groups if groups.count(group) > 1)
-        raise FairSiloError(f"--groups names {twice!r} twice: name each group once")
-    pairs = list(itertools.combinations([schema.groups.index(group) for group in groups], 2))
-    return tuple(Dgeo(a, b, schema.classes.index(c)) for c in protected for a, b in pairs)
+def _grouped(schema: Schema, frame: pd.DataFrame, by: tuple[str, ...], options: Options) -> Schema:
+    """The schema with the groups of these columns; the label cannot be among them."""
+    if schema.label in by:
+        raise FairSiloError(f"--group names the label {schema.label!r}: choose other columns")
+    return grouped_by(schema, frame, by, drop=options.drop_group)

@@ -98,7 +98,7 @@ def _ending(outcome: Outcome, plain: str) -> str:
 
 def _check_counts(prepared: Prepared, counts: Floats, noise: float, options: Options) -> None:
     """Refuse a constraint whose groups the noise drowns."""
-    for pair in prepared.constraints if options.method == "fedfair" else ():
+    for pair in prepared.cell_pairs if options.method == "fedfair" else ():
         for g in (pair.a, pair.b):
             if counts[g, pair.c] < 4 * noise:
                 raise FairSiloError(
@@ -115,7 +115,7 @@ def _figures(
     rows = counts.sum()
     gaps: list[float | None] = []
     spreads = [0.0]
-    for pair in prepared.constraints:
+    for pair in prepared.cell_pairs:
         sizes = [counts[g, pair.c] for g in (pair.a, pair.b)]
         gaps.append(float(losses[pair.a, pair.c] / sizes[0] - losses[pair.b, pair.c] / sizes[1]))
         spreads.append(float(noise * np.hypot(1 / sizes[0], 1 / sizes[1])))

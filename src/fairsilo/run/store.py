@@ -16,6 +16,7 @@ from safetensors.numpy import save as save_tensors
 from fairsilo import __version__
 from fairsilo.data import Encoder, Schema, write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.fairness.words import sides_of
 from fairsilo.method.base import Predictor
 from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import MODELS
@@ -112,6 +113,19 @@ def _tensors(run: Run) -> dict[str, np.ndarray]:
     return to_tensors(run.trained.predictors)[1]
 
 
+def _compared(run: Run) -> list[dict[str, Any]]:
+    """Who is compared with whom, by name: what the report needs to find the rows."""
+    schema = run.prepared.schema
+    limits = [one["epsilon"] for one in run.metrics.get("constraints", ())]
+    found = []
+    for k, constraint in enumerate(run.prepared.constraints):
+        a, b, classes = sides_of(constraint, schema.groups, schema.classes)
+        claim = None if constraint.claim is None else schema.classes[constraint.claim]
+        limit = limits[k] if limits else run.metrics.get("epsilon")
+        found.append({"a": a, "b": b, "classes": classes, "claim": claim, "epsilon": limit})
+    return found
+
+
 def _describe(run: Run) -> dict[str, Any]:
     options, prepared = run.options, run.prepared
     settings = asdict(options)
@@ -127,7 +141,8 @@ def _describe(run: Run) -> dict[str, Any]:
         "epsilon": run.metrics["epsilon"],
         "groups": prepared.groups,
         "protected_class": prepared.protected_class,
-        "constraints": [prepared.describe(pair) for pair in prepared.constraints],
+        "constraints": [prepared.describe(one) for one in prepared.constraints],
+        "compared": _compared(run),
         "trained": {
             key: run.metrics[key]
             for key in ("solver", "estimator", "clients", "rounds", "converged", "reason")

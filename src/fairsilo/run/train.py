@@ -17,10 +17,12 @@ from fairsilo.evaluate import Tally, average, cells_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
-from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled, loss
+from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
 from fairsilo.method import METHODS, Predictor, Task, Trained
 from fairsilo.method.base import Floats, Ints
+from fairsilo.method.target import proxy, search
 from fairsilo.model import MODELS
+from fairsilo.run.gaps import constraint_gaps, gaps_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import SETUP_EXCHANGES, Prepared, prepare
 from fairsilo.solver import SOLVERS, Agp, Status
@@ -51,11 +53,11 @@ def plan(options: Options, prepared: Prepared) -> Task:
     """The task that the options describe, with the defaults filled in."""
     model = MODELS[options.model](prepared.encoder_width, len(prepared.schema.classes))
     name = options.solver or ("newton" if model.size <= LARGEST_MATRIX[options.model] else "lbfgs")
-    return Task(
+    task = Task(
         federation=prepared.federation,
         model=model,
         constraints=prepared.constraints,
-        epsilon=options.epsilon,
+        epsilon=options.epsilon if prepared.epsilon is None else prepared.epsilon,
         estimator=options.estimator,  # type: ignore[arg-type]
         solver=SOLVERS[name](),
         rounds=options.rounds or ROUNDS[name],
@@ -64,6 +66,16 @@ def plan(options: Options, prepared: Prepared) -> Task:
         group_columns=prepared.group_columns,
         min_cell=options.min_cell,
     )
+    if options.target_deo is not None and options.target_by == "proxy":
+        return proxy(task, options.target_deo)
+    return task
+
+
+def train(options: Options, task: Task, watch: Watch | None = None) -> Trained:
+    """By the options' method; where they set a target, look for the epsilon that meets it."""
+    if options.target_deo is not None and options.target_by == "search":
+        return search(task, options.target_deo, watch)
+    return METHODS[options.method](task, watch)
 
 
 def execute(options: Options, watch: Watch | None = None, baseline: bool = True) -> Run:
@@ -75,11 +87,12 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     prepared = prepare(options)
     task = plan(options, prepared)
     started = time.perf_counter()
-    trained = METHODS[options.method](task, watch)
+    trained = train(options, task, watch)
     seconds = time.perf_counter() - started
     metrics = measure(options, prepared, task, trained, seconds)
     if baseline and options.method != "fedavg":
-        free = METHODS["fedavg"](replace(task, epsilon=0.0), None)
+        plain = plan(replace(options, method="fedavg", epsilons=(), target_deo=None), prepared)
+        free = METHODS["fedavg"](plain, None)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": _on_average(prepared, evidence)}
     return Run(options, prepared, trained, metrics)
@@ -95,6 +108,8 @@ class Training:
     reason: str
     common: int | None = None
     """The most frequent class; None: as the rows say."""
+    gaps: list[Metrics] | None = None
+    """Of every constraint, its gap in losses and in rates."""
 
 
 def measure(
@@ -107,21 +122,26 @@ def measure(
 ) -> Metrics:
     """The keys of design section 7, and what the report shows beside them."""
     training = training or measure_training(options, prepared, task, trained)
+    limited = options.method in LIMITS_LOSS and options.target_deo is None
     outcome, clients = trained.outcome, prepared.federation.clients
     single = isinstance(task.solver, Agp) and task.engine == "pooled" and options.method != "af"
     width = 4 if single else 8
     converged = outcome.status is Status.CONVERGED
+    rounds = outcome.rounds + trained.rounds_before
     test = [test_evidence(prepared, one, options.seed) for one in trained.predictors]
-    limit = options.epsilon if options.method in LIMITS_LOSS else None
+    limit = float(np.max(task.epsilon)) if limited else None
     found = {
         "method": options.method,
         "solver": "own" if options.method == "af" else task.solver.name,
         "model": options.model,
         "estimator": {"lco": "local", "fedfair": options.estimator}.get(options.method),
+        "notion": options.notion,
         "epsilon": limit,
+        "target_deo": options.target_deo,
         **({"tau": options.epsilon} if options.method == "af" else {}),
         "clients": clients,
         "rounds": outcome.rounds,
+        "rounds_before": trained.rounds_before,
         "converged": converged,
         "reason": training.reason,
         "train": training.figures,
@@ -132,10 +152,13 @@ def measure(
                 [one.tally for one in test], prepared.schema.groups, prepared.schema.classes
             ),
         },
+        "constraints": constraint_gaps(
+            prepared, task, limited, training.gaps, reduce(add, (one.tally for one in test))
+        ),
         "constant": constant_metrics(prepared, training.common),
         "certificate": _certificate(prepared, test, limit),
-        "bytes_up": trained.numbers_up * width * clients * outcome.rounds,
-        "bytes_down": trained.numbers_down * width * clients * outcome.rounds,
+        "bytes_up": trained.numbers_up * width * clients * rounds,
+        "bytes_down": trained.numbers_down * width * clients * rounds,
         # AF asks once more: for the sums of the columns that its reference points follow.
         "setup_exchanges": SETUP_EXCHANGES + (options.method == "af"),
         "seconds": seconds,
@@ -161,11 +184,14 @@ def measure_training(
             "rows": prepared.federation.rows,
             "loss": loss(whole),
             "accuracy": accuracy_of(whole),
+            "deo": deo(whole, prepared.compared),
+            "rate_gap": deo(whole, pairs),
             "dgeo_mean": dgeo_mean(silos, pairs),
             "dgeo_pooled": dgeo_pooled(whole, pairs),
         },
         by_client=clients_of(dict(zip(prepared.client_names, silos, strict=True)), pairs),
         reason=explain(task, trained, whole, prepared),
+        gaps=[gaps_of(whole, pair) for pair in pairs],
     )
 
 
@@ -180,6 +206,10 @@ def without_figures(metrics: Metrics) -> Metrics:
         "train": emptied(metrics["train"]),
         "test": {**emptied(metrics["test"]), "cells": []},
         "certificate": refuse("training diverged", metrics["certificate"]["limit"]),
+        "constraints": [
+            {**one, "train": emptied(one["train"]), "test": emptied(one["test"])}
+            for one in metrics["constraints"]
+        ],
         "by_client": [emptied(one) for one in metrics["by_client"]],
     }
 
@@ -188,15 +218,25 @@ def tally_of(
     predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared, seed: int
 ) -> Tally:
     """Counts and losses of a predictor on some rows."""
-    schema = prepared.schema
-    return Tally.of(
-        y,
-        s,
-        predictor.labels(x, s, seed),
-        predictor.losses(x, y, s),
-        groups=len(schema.groups),
-        classes=len(schema.classes),
-    )
+    groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
+    labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
+    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
+    return _with_claims(tally, predictor, x, y, s, prepared)
+
+
+def _with_claims(
+    tally: Tally, predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared
+) -> Tally:
+    """The tally, with the losses under the classes that constraints claim."""
+    groups, classes = tally.losses.shape
+    claims = {one.claim for one in prepared.constraints if one.claim is not None}
+    if not claims:
+        return tally
+    claimed = np.zeros((groups, classes))
+    for claim in claims:
+        under = predictor.losses(x, np.full_like(y, claim), s)
+        claimed[:, claim] = np.bincount(s, weights=under, minlength=groups)
+    return replace(tally, claimed=claimed)
 
 
 def ending(
@@ -244,23 +284,29 @@ def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Eviden
     owner = np.zeros_like(y) if prepared.test_client is None else prepared.test_client
     shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
     tallies = (
-        Tally.of(y[of], s[of], predicted[of], losses[of], **shape)
+        _with_claims(
+            Tally.of(y[of], s[of], predicted[of], losses[of], **shape),
+            predictor, x[of], y[of], s[of], prepared,
+        )
         for of in (owner == k for k in range(int(owner.max(initial=0)) + 1))
-    )
-    return reduce(add, (Evidence.of_silo(one, prepared.constraints) for one in tallies))
+    )  # fmt: skip
+    pairs = prepared.cell_pairs
+    return reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
 
 
 def _certificate(prepared: Prepared, test: Sequence[Evidence], limit: float | None) -> Metrics:
     if len(test) > 1:
         return refuse("this method leaves one model per client, and a certificate is of one", limit)
+    if len(prepared.cell_pairs) < len(prepared.constraints):
+        return refuse("a certificate is of equal opportunity between pairs of groups", limit)
     names = Names(prepared.schema.groups, prepared.schema.classes)
     by_silo = prepared.test_client is not None
-    return certify(test[0], prepared.constraints, names, limit, by_silo=by_silo)
+    return certify(test[0], prepared.cell_pairs, names, limit, by_silo=by_silo)
 
 
 def _on_average(prepared: Prepared, test: Sequence[Evidence]) -> dict[str, float | None]:
     """Test metrics, averaged over the predictors."""
-    return average([summary(one.tally, prepared.constraints) for one in test])
+    return average([summary(one.tally, prepared.constraints, prepared.compared) for one in test])
 
 
 def constant_metrics(prepared: Prepared, common: int | None = None) -> dict[str, float | None]:
@@ -276,6 +322,6 @@ def constant_metrics(prepared: Prepared, common: int | None = None) -> dict[str,
         groups=len(schema.groups),
         classes=len(schema.classes),
     )
-    result = summary(tally, prepared.constraints)
+    result = summary(tally, prepared.constraints, prepared.compared)
     result.pop("dgeo_pooled")
     return result

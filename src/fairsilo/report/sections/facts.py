@@ -20,6 +20,7 @@ from fairsilo.evaluate.intervals import (
     chebyshev_gap,
     newcombe,
     normal_gap,
+    together,
     wilson,
 )
 from fairsilo.report.text import shorten
@@ -58,20 +59,25 @@ class Cell:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two groups in the protected class."""
+    """Two groups, or a group and the others, in a protected class or on the whole."""
 
     a: Cell
     b: Cell
+    epsilon: float | None = None
+    """The limit on the gap of their losses."""
+    among: str = ""
+    """Which of several classes it is, where there are several."""
 
     @property
     def name(self) -> str:
         """Who is compared with whom."""
-        return f"{self.a.group} \N{MINUS SIGN} {self.b.group}"
+        return f"{self.a.group} \N{MINUS SIGN} {self.b.group}{self.among}"
 
     @property
     def short(self) -> str:
         """The name where there is little room."""
-        return f"{shorten(self.a.group, 16)} \N{MINUS SIGN} {shorten(self.b.group, 16)}"
+        groups = (shorten(cell.group, 16) for cell in (self.a, self.b))
+        return " \N{MINUS SIGN} ".join(groups) + self.among
 
     @property
     def rate_gap(self) -> float | None:
@@ -82,7 +88,11 @@ class Pair:
     @property
     def rate_interval(self) -> Interval | None:
         """Newcombe's interval of the rate gap."""
-        return newcombe(self.a.right, self.a.rows, self.b.right, self.b.rows)
+        return self.rates_within(LEVEL)
+
+    def rates_within(self, level: float) -> Interval | None:
+        """The same at another level of confidence."""
+        return newcombe(self.a.right, self.a.rows, self.b.right, self.b.rows, level)
 
     @property
     def loss_gap(self) -> float | None:
@@ -135,13 +145,55 @@ class Facts:
         """Test rows by group and class."""
         return [_cell(one) for one in self.metrics["test"].get("cells", [])]
 
+    @property
+    def notion(self) -> str:
+        """What is to be equal."""
+        return str(self.metrics.get("notion") or "equal-opportunity")
+
+    @property
+    def target(self) -> float | None:
+        """The largest difference of rates that was allowed, where that was the limit."""
+        return _number(self.metrics.get("target_deo"))
+
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Every two compared groups, in the order of the constraints."""
+        """Everybody who is compared, in the order of the constraints.
+
+        Where groups are not compared but limited each by itself, every two of them.
+        """
+        compared = [one for one in self.description.get("compared", ()) if one["b"]]
+        if not compared:
+            return self._every_two()
+        several = len({(tuple(one["classes"]), one["claim"]) for one in compared}) > 1
+        return [self._pair(one, several) for one in compared]
+
+    def _every_two(self) -> list[Pair]:
+        limit = None if self.notion == "bounded-loss" else self.epsilon
         within = {cell.group: cell for cell in self.cells if cell.name == self.protected}
         empty = {group: Cell(group, self.protected, 0, {}, None) for group in self.groups}
         compared = [within.get(group, empty[group]) for group in self.groups]
-        return [Pair(a, b) for a, b in itertools.combinations(compared, 2)]
+        return [Pair(a, b, limit) for a, b in itertools.combinations(compared, 2)]
+
+    def _pair(self, one: Mapping[str, Any], several: bool) -> Pair:
+        claim, classes = one["claim"], one["classes"]
+        what = f"predicted {claim}" if claim is not None else ", ".join(classes)
+        among = f" ({what})" if several else ""
+        a, b = (self._side(one[side], classes, claim) for side in ("a", "b"))
+        return Pair(a, b, _number(one["epsilon"]), among)
+
+    def _side(self, groups: list[str], classes: list[str], claim: str | None) -> Cell:
+        """The cells of a side as one; its rows are "right" where the claim is predicted."""
+        mine = [cell for cell in self.cells if cell.group in groups and cell.name in classes]
+        name = claim if claim is not None else ", ".join(classes)
+        hits = sum(cell.right if claim is None else cell.predicted.get(claim, 0) for cell in mine)
+        losses = [cell.losses for cell in mine if cell.losses is not None]
+        return Cell(
+            group=groups[0] if len(groups) == 1 else "the others",
+            name=name,
+            rows=sum(cell.rows for cell in mine),
+            predicted={name: hits},
+            losses=None if claim is not None else together(losses),
+        )
 
     @property
     def method(self) -> str:
@@ -201,6 +253,11 @@ class Facts:
         """How far (95 %) the noise of differential privacy moves the gap on the training rows."""
         return 1.96 * float(self.metrics["train"].get("dgeo_noise") or 0.0)
 
+    @property
+    def training_rate_gap(self) -> float | None:
+        """The largest difference of rates on the training rows, where it is known."""
+        return _number(self.metrics["train"].get("rate_gap"))
+
     def columns(self, letter: str) -> list[Floats]:
         """The columns d_1, d_2, ... or mu_1, mu_2, ... of the history."""
         names = itertools.takewhile(
@@ -214,9 +271,26 @@ class Facts:
             return np.empty(0)
         return self.history[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
+    @property
+    def rates_limited(self) -> bool:
+        """Whether training itself limited gaps of rates, not of losses."""
+        by = self.description.get("options", {}).get("target_by", "proxy")
+        return self.target is not None and by == "proxy"
+
+    def constraint_limits(self, amount: int) -> list[float | None]:
+        """The limit of each constraint, in the order of the history's columns."""
+        if self.rates_limited:
+            return [self.target] * amount
+        own = [_number(one["epsilon"]) for one in self.description.get("compared", ())]
+        if own and amount % len(own) == 0:
+            return own * (amount // len(own))
+        return [self.epsilon] * amount
+
     def constraint_names(self, amount: int) -> list[str]:
         """What the constraints compare; with one per client, silo by silo, the client as well."""
-        pairs = [pair.name for pair in self.pairs]
+        named = [str(name) for name in self.description.get("constraints", ())]
+        alike = len(named) != len(self.pairs) or any(pair.among for pair in self.pairs)
+        pairs = named if alike and named else [pair.name for pair in self.pairs]
         if len(pairs) == amount:
             return pairs
         clients = [str(name) for name in self.description.get("client_names", [])]

@@ -8,6 +8,7 @@ from fairsilo.report.blocks import Column, details, grid, note, paragraph, secti
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html
 from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.sections.words import RATES, WHOSE
 from fairsilo.report.text import interval, number, plain, plural
 
 MOST_ROWS = 15
@@ -50,10 +51,10 @@ def _rates(facts: Facts) -> Html:
     cells = _protected(facts)
     shown = cells[:MOST_ROWS]
     return dots(
-        f"Recognised among those who truly are \u201c{facts.protected}\u201d",
+        RATES[facts.notion].format(protected=facts.protected),
         [
-            Dot(c.group, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
-            for c in shown
+            Dot(n, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
+            for n, c in shown
         ],
         unit="percent",
         limits=(0.0, 1.0),
@@ -80,12 +81,11 @@ def _rate_gaps(facts: Facts) -> Html:
 
 def _loss_gaps(facts: Facts) -> Html:
     pairs = sorted(facts.pairs, key=lambda p: -abs(p.loss_gap or 0.0))[:MOST_ROWS]
-    epsilon = facts.epsilon
-    allowed = (
-        "No limit was set"
-        if epsilon is None
-        else f"The shaded range is what the limit allows: \u00b1{plain(epsilon)}"
-    )
+    limits = {pair.epsilon for pair in facts.pairs}
+    epsilon = limits.pop() if len(limits) == 1 else None
+    allowed = f"The shaded range is what the limit allows: \u00b1{plain(epsilon or 0.0)}"
+    if epsilon is None:
+        allowed = "The limits of the pairs are in the table" if limits else "No limit was set"
     return dots(
         "Gap between the groups\u2019 average losses (DGEO)",
         [Dot(p.name, p.loss_gap, p.normal(), p.chebyshev(), _sizes(p), p.short) for p in pairs],
@@ -113,16 +113,16 @@ def _group_table(facts: Facts) -> Html:
         columns,
         [
             [
-                c.group,
+                n,
                 c.rows,
                 c.right,
                 c.rate,
                 interval(c.interval, rate=True, why=_EMPTY),
                 c.losses.mean if c.losses else None,
             ]
-            for c in _protected(facts)
+            for n, c in _protected(facts)
         ],
-        caption=f"Test rows whose true class is \u201c{facts.protected}\u201d",
+        caption=WHOSE[facts.notion].format(protected=facts.protected),
     )
 
 
@@ -146,7 +146,7 @@ def _pair_table(facts: Facts) -> Child:
             p.loss_gap,
             interval(p.normal(), signed=True, why=_FEW),
             interval(p.chebyshev(), signed=True, why=_FEW),
-            _within(p, facts.epsilon),
+            _within(p),
         ]
         for p in facts.pairs
     ]
@@ -156,9 +156,9 @@ def _pair_table(facts: Facts) -> Child:
     return details(f"All {len(rows)} pairs in a table", whole)
 
 
-def _within(pair: Pair, epsilon: float | None) -> str:
+def _within(pair: Pair) -> str:
     """What the normal interval of one pair says of the limit."""
-    span = pair.normal()
+    span, epsilon = pair.normal(), pair.epsilon
     if epsilon is None:
         return "no limit"
     if span is None:
@@ -166,9 +166,15 @@ def _within(pair: Pair, epsilon: float | None) -> str:
     return "yes" if span.within(epsilon) else "no" if span.beyond(epsilon) else "cannot tell"
 
 
-def _protected(facts: Facts) -> list[Cell]:
-    seen = {c.group: c for pair in facts.pairs for c in (pair.a, pair.b)}
-    return list(seen.values())
+def _protected(facts: Facts) -> list[tuple[str, Cell]]:
+    """Every side that is compared, once, with its name; what the others are differs by group."""
+    seen = {
+        c.group + pair.among: c
+        for pair in facts.pairs
+        for c in (pair.a, pair.b)
+        if c.group in facts.groups
+    }
+    return list(seen.items())
 
 
 def _sizes(pair: Pair) -> str:

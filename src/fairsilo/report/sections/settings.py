@@ -8,10 +8,24 @@ from typing import Any
 from fairsilo.report.blocks import bullets, details, section, table
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.facts import Facts
-from fairsilo.report.sections.words import ESTIMATORS, METHODS, MODELS, OPTIONS, SOLVERS, name_of
+from fairsilo.report.sections.words import (
+    ESTIMATORS,
+    METHODS,
+    MODELS,
+    NOTIONS,
+    OPTIONS,
+    SOLVERS,
+    name_of,
+)
 from fairsilo.report.text import missing, number
 
-_EXPLAINED = {"method": METHODS, "model": MODELS, "solver": SOLVERS, "estimator": ESTIMATORS}
+_EXPLAINED = {
+    "method": METHODS,
+    "model": MODELS,
+    "solver": SOLVERS,
+    "estimator": ESTIMATORS,
+    "notion": NOTIONS,
+}
 
 
 def settings(facts: Facts) -> Html:
@@ -47,9 +61,7 @@ def limits(facts: Facts) -> Html:
         "Losses are not rates. The limit is set on the gap between average losses, because that "
         "can be trained; who is answered right or wrong follows the rates above, and a small gap "
         "in one does not force a small gap in the other.",
-        f"Only one class is protected. The groups are compared among those who truly are "
-        f"\u201c{facts.protected}\u201d; the other classes are shown under \u201cWho pays for "
-        "it?\u201d, but nothing limits their gaps.",
+        *_unprotected(facts),
         "Test rows are finite. The intervals say how far chance alone could move the figures, if "
         "the people the model will meet are like the test rows. They cannot say whether they are.",
         "Chebyshev\u2019s bound uses a variance that is itself estimated from the test rows, and "
@@ -69,6 +81,17 @@ def limits(facts: Facts) -> Html:
         ),
     ]
     return section("What this does not say", bullets(items), name="limits")
+
+
+def _unprotected(facts: Facts) -> list[Child]:
+    """What the notion leaves out, where it leaves something out."""
+    if facts.notion != "equal-opportunity" or facts.protected.count(", ") + 1 >= facts.classes:
+        return []
+    return [
+        f"Not every class is protected. The groups are compared among those who truly are "
+        f"\u201c{facts.protected}\u201d; the other classes are shown under \u201cWho pays for "
+        "it?\u201d, but nothing limits their gaps."
+    ]
 
 
 def _used(facts: Facts, key: str, value: object) -> Child:

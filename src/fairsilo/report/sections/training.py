@@ -89,7 +89,9 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
         return []
     if facts.method == "af":
         return [_covariance(facts, rounds, gaps)]
-    names, epsilon = facts.constraint_names(len(gaps)), facts.epsilon
+    names = facts.constraint_names(len(gaps))
+    limits = set(facts.constraint_limits(len(gaps)))
+    epsilon = limits.pop() if len(limits) == 1 else None
     many = ""
     if len(gaps) > APART:
         many = (
@@ -99,7 +101,7 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
     limit = "" if epsilon is None else " The shaded range is what the limit allows."
     charts: list[Child] = [
         lines(
-            "Gap in loss between the groups (D)",
+            f"Gap in {'rates' if facts.rates_limited else 'loss'} between the groups (D)",
             _select(rounds, gaps, names),
             x_title=_ROUND,
             band=None if epsilon is None else (-epsilon, epsilon),
@@ -170,19 +172,25 @@ def _final(facts: Facts) -> Html | None:
     gaps, forces = facts.columns("d"), facts.columns("mu")
     if facts.method == "af" or not gaps or not len(gaps[0]) or len(forces) != len(gaps):
         return None
-    names, epsilon = facts.constraint_names(len(gaps)), facts.epsilon
+    names, limits = facts.constraint_names(len(gaps)), facts.constraint_limits(len(gaps))
     ends = sorted(
-        ((n, float(d[-1]), float(m[-1])) for n, d, m in zip(names, gaps, forces, strict=True)),
+        (
+            (n, float(d[-1]), float(m[-1]), limit)
+            for n, d, m, limit in zip(names, gaps, forces, limits, strict=True)
+        ),
         key=lambda end: -abs(end[1]),
     )
-    limit = missing("no limit was set") if epsilon is None else plain(epsilon)
     columns = [
         Column("Constraint"),
         Column("Gap at the end (D)", "signed", digits=4),
         Column("Limit", "figure"),
         Column("Multiplier", "signed", digits=4),
     ]
-    rows: list[list[Child]] = [[name, d, limit, m] for name, d, m in ends[:LISTED]]
+    unset = missing("no limit was set")
+    rows: list[list[Child]] = [
+        [name, d, unset if limit is None else plain(limit), m]
+        for name, d, m, limit in ends[:LISTED]
+    ]
     title = "Where each constraint ended"
     if len(ends) > LISTED:
         title += f" (the {LISTED} largest of {len(ends)})"

@@ -6,10 +6,10 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from fairsilo.evaluate.intervals import LEVEL
+from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.report.html import Child, Html, el, join
 from fairsilo.report.sections.facts import Facts, Pair
-from fairsilo.report.sections.words import ESTIMATORS, MODELS, name_of
+from fairsilo.report.sections.words import AIMS, ESTIMATORS, MODELS, name_of
 from fairsilo.report.text import (
     count,
     interval,
@@ -40,9 +40,24 @@ _SIGNS = {
 }
 
 
+_RATES_SAY = {
+    Answer.YES: "On rows it never saw, the rates are within the target, with 95% confidence.",
+    Answer.UNSURE: "Rows it never saw do not settle whether the rates are within the target: more "
+    "test rows would.",
+    Answer.NO: "On rows it never saw, the rates are further apart than the target.",
+    Answer.NONE: "",
+}
+"""What the test rows say of a target in rates."""
+
+
 def on_training_rows(facts: Facts) -> Answer:
     """Whether the gap that was limited keeps to the limit, give or take what solvers leave."""
     epsilon, gap = facts.epsilon, facts.training_gap
+    if facts.target is not None:
+        rates = facts.training_rate_gap
+        if rates is None:
+            return Answer.UNSURE
+        return Answer.YES if rates <= facts.target + 0.002 else Answer.NO
     if epsilon is None:
         return Answer.NONE
     if gap is None:
@@ -61,24 +76,36 @@ def on_test_rows(facts: Facts) -> Answer:
     nothing is gained by having many). To contradict it, one pair must lie beyond, at a level
     that allows for having looked at all of them (Bonferroni).
     """
-    if facts.epsilon is None:
+    if facts.epsilon is None and facts.target is None:
         return Answer.NONE
-    spans = [pair.normal() for pair in facts.pairs]
-    if not spans or any(span is None for span in spans):
+    pairs = facts.pairs
+    limits = [pair.epsilon if facts.target is None else facts.target for pair in pairs]
+    strict = 1 - (1 - LEVEL) / max(len(pairs), 1)
+    spans = [_span(facts, pair, LEVEL) for pair in pairs]
+    wide = [_span(facts, pair, strict) for pair in pairs]
+    if not pairs or None in limits or None in spans:
         return Answer.UNSURE
-    if all(span.within(facts.epsilon) for span in spans if span):
+    if all(
+        s.within(limit) for s, limit in zip(spans, limits, strict=True) if s and limit is not None
+    ):
         return Answer.YES
-    strict = 1 - (1 - LEVEL) / len(spans)
-    wide = [pair.normal(strict) for pair in facts.pairs]
-    beyond = any(span.beyond(facts.epsilon) for span in wide if span)
+    beyond = any(
+        s.beyond(limit) for s, limit in zip(wide, limits, strict=True) if s and limit is not None
+    )
     return Answer.NO if beyond else Answer.UNSURE
+
+
+def _span(facts: Facts, pair: Pair, level: float) -> Interval | None:
+    """The interval of what is limited: of the gap in rates, or of that in losses."""
+    return pair.normal(level) if facts.target is None else pair.rates_within(level)
 
 
 def certified(facts: Facts) -> bool:
     """Whether Chebyshev's bound keeps every pair within the limit (design, section 4)."""
-    epsilon = facts.epsilon
-    spans = [pair.chebyshev() for pair in facts.pairs]
-    return bool(spans) and epsilon is not None and all(s and s.within(epsilon) for s in spans)
+    if not facts.pairs or facts.target is not None:
+        return False
+    found = [(pair.chebyshev(), pair.epsilon) for pair in facts.pairs]
+    return all(span and limit is not None and span.within(limit) for span, limit in found)
 
 
 def headline(facts: Facts) -> str:
@@ -117,9 +144,19 @@ def lead(facts: Facts) -> str:
         f"\u201c{schema.get('label', 'the label')}\u201d."
     )
     who = listing([f"\u201c{group}\u201d" for group in facts.groups])
-    aim = f"Among people who truly are \u201c{facts.protected}\u201d, the groups {who}"
+    aim = AIMS[facts.notion].format(protected=facts.protected, who=who)
+    if facts.target is not None:
+        return (
+            f"{start} {aim} should be served equally well: the difference of their rates was to "
+            f"stay within {plain(100 * facts.target)} percentage points."
+        )
     if facts.epsilon is None:
         return f"{start} {aim} are compared; no limit was set on the gap between them."
+    if facts.notion == "bounded-loss":
+        return (
+            f"{start} {aim} should each be served well enough: no average loss was to be above "
+            f"{plain(facts.epsilon)}."
+        )
     return (
         f"{start} {aim} should be served equally well: the gap between their average losses was "
         f"to stay within {plain(facts.epsilon)}."
@@ -166,9 +203,15 @@ def _training_words(facts: Facts) -> Html:
             "Every client kept to the limit on its own rows, or tried to; no gap over all training "
             "rows was limited."
         )
+    if facts.target is not None and facts.training_rate_gap is not None:
+        return join(
+            f"On the training rows the rates are {number(facts.training_rate_gap, 4)} apart; the "
+            f"target is {plain(facts.target)}."
+        )
     if gap is None:
         return join("On the training rows the gap between the groups is not defined.")
-    words = f"On the training rows the gap in loss is {number(gap, 4)}, measured {how}"
+    what = "largest loss of a group" if facts.notion == "bounded-loss" else "gap in loss"
+    words = f"On the training rows the {what} is {number(gap, 4)}, measured {how}"
     if facts.gap_noise:
         words += (
             f", give or take {number(facts.gap_noise, 4)} (95% confidence) for the noise of "
@@ -189,6 +232,8 @@ def _test_badge(facts: Facts) -> str:
 
 
 def _test_words(facts: Facts) -> Html:
+    if facts.target is not None:
+        return join(_RATES_SAY[on_test_rows(facts)])
     worst = worst_pair(facts)
     if worst is None:
         return join("The test rows do not hold both groups, so they say nothing about the gap.")
@@ -227,13 +272,23 @@ def _people(facts: Facts) -> Html | None:
     span = worst.rate_interval
     sure = f" (95% confidence: {points(span.low)} to {points(span.high)})" if span else ""
     rates = [f"{percent(c.rate)} of \u201c{c.group}\u201d" for c in (worst.a, worst.b)]
-    who = "the model recognises" if facts.one_model else "the models recognise on average"
     words = (
-        f"Among those who truly are \u201c{facts.protected}\u201d, {who} "
-        f"{rates[0]} and {rates[1]}, a difference of "
+        f"{_whom(facts, worst)} {rates[0]} and {rates[1]}, a difference of "
         f"{points(worst.rate_gap or 0.0)} percentage points{sure}."
     )
     return _finding(Answer.NONE, "What it means", words)
+
+
+def _whom(facts: Facts, pair: Pair) -> str:
+    """What the model does to whom, up to the rates."""
+    model = "the model" if facts.one_model else "the models on average"
+    ending = "s" if facts.one_model else ""
+    if facts.notion == "demographic-parity":
+        return f"On the test rows, {model} give{ending} the answer \u201c{pair.a.name}\u201d to"
+    if facts.notion == "accuracy-parity":
+        return f"On the test rows, {model} answer{ending} rightly for"
+    verb = "the model recognises" if facts.one_model else "the models recognise on average"
+    return f"Among those who truly are \u201c{pair.a.name}\u201d, {verb}"
 
 
 def _warnings(facts: Facts) -> list[str]:

@@ -23,6 +23,37 @@ ESTIMATORS = {
     "mean": "as the average of the clients' own gaps",
     "local": "in every client on its own",
 }
+NOTIONS = {
+    "equal-opportunity": "groups fare alike among those who truly are of a protected class",
+    "equalized-odds": "groups fare alike among the people of every class",
+    "demographic-parity": "the protected class is predicted equally readily for all groups",
+    "accuracy-parity": "groups fare alike on the whole",
+    "bounded-loss": "no group's average loss is above the limit",
+}
+AIMS = {
+    "equal-opportunity": "Among people who truly are \u201c{protected}\u201d, the groups {who}",
+    "equalized-odds": "Among the people of every true class, the groups {who}",
+    "demographic-parity": "When \u201c{protected}\u201d is predicted, the groups {who}",
+    "accuracy-parity": "On the whole, the groups {who}",
+    "bounded-loss": "The groups {who}",
+}
+"""Who is compared on which rows; a verb follows."""
+RATES = {
+    "equal-opportunity": "Recognised among those who truly are \u201c{protected}\u201d",
+    "equalized-odds": "Recognised among those who truly are of a class",
+    "demographic-parity": "Predicted to be \u201c{protected}\u201d",
+    "accuracy-parity": "Predicted right",
+    "bounded-loss": "Recognised among those who truly are \u201c{protected}\u201d",
+}
+"""What the rates of the groups are."""
+WHOSE = {
+    "equal-opportunity": "Test rows whose true class is \u201c{protected}\u201d",
+    "equalized-odds": "Test rows by true class",
+    "demographic-parity": "All test rows; recognised means predicted \u201c{protected}\u201d",
+    "accuracy-parity": "All test rows; recognised means predicted right",
+    "bounded-loss": "Test rows whose true class is \u201c{protected}\u201d",
+}
+"""Whose rates a table holds."""
 OPTIONS = {
     "data": "the table that was trained on",
     "label": "the column to predict",
@@ -41,7 +72,13 @@ OPTIONS = {
     "model": "what is trained",
     "solver": "how the optimum is searched",
     "estimator": "how the gap is measured over the clients",
+    "against": "whether groups are compared two by two or each with the rest",
+    "pool": "below how many training rows in a protected class groups are pooled",
+    "notion": "what is to be equal between the groups",
     "epsilon": "the limit on the gap",
+    "epsilons": "limits of single pairs",
+    "target_deo": "the limit on the difference of rates, instead of one on losses",
+    "target_by": "how that limit is met",
     "rounds": "the most rounds that were allowed",
     "engine": "where the sums were computed",
     "variant": "which encoding of a named data set",

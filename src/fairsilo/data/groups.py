@@ -1,0 +1,115 @@
+"""Who belongs to which group: one column, or the intersection of several, small ones pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairsilo.data.columns import codes_and_texts, column, vocabulary
+from fairsilo.data.schema import Schema
+from fairsilo.errors import FairSiloError
+
+BETWEEN = " & "
+POOLED = "(other)"
+"""The name of the group that the small ones make together."""
+
+
+def texts(series: pd.Series[Any]) -> list[str]:
+    """The values of a column without empty cells, in the one spelling that groups have."""
+    codes, names = codes_and_texts(series)
+    return [names[code] for code in codes]
+
+
+def intersections(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
+    """The group of every row: "Female & Black" of two columns; of one, the column itself."""
+    if len(columns) == 1:
+        return columns[0]
+    cells = zip(*map(texts, columns), strict=True)
+    return pd.Series([BETWEEN.join(row) for row in cells], index=columns[0].index, dtype=object)
+
+
+def group_of(frame: pd.DataFrame, schema: Schema) -> pd.Series[Any]:
+    """The group of every row as the schema has it, empty where a column is."""
+    names = schema.group_columns or (schema.group,)
+    columns = [column(frame, name) for name in names]
+    if len(columns) > 1:
+        _check_filled(columns)
+    series = intersections(columns)
+    if not schema.pooled:
+        return series
+    values, spelled = codes_and_texts(series)
+    small = np.array([text in schema.pooled for text in spelled] + [False])
+    return series.astype(object).where(~small[values], POOLED)
+
+
+def grouped_by(
+    schema: Schema, frame: pd.DataFrame, names: tuple[str, ...], *, drop: bool = False
+) -> Schema:
+    """The schema with other groups: the values of one column, or the intersections of several.
+
+    `drop` takes these columns out of the features.
+    """
+    columns = [column(frame, name) for name in names]
+    _check_filled(columns)
+    groups = vocabulary(intersections(columns))
+    if len(groups) < 2:
+        raise FairSiloError(
+            f"group column {BETWEEN.join(names)!r} needs at least two values but has only "
+            f"{groups[0] if groups else None!r}: choose another column"
+        )
+    kept = tuple(f for f in schema.features if not (drop and f.name in names))
+    if not kept:
+        raise FairSiloError("no column is left as a feature; add feature columns to the table")
+    return Schema(
+        features=kept,
+        label=schema.label,
+        classes=schema.classes,
+        group=BETWEEN.join(names),
+        groups=groups,
+        group_columns=names if len(names) > 1 else (),
+    )
+
+
+def small_groups(cells: NDArray[np.int64], smallest: int) -> list[int]:
+    """Which groups are pooled, from counts alone: cells (groups, protected classes), summed.
+
+    A group with fewer than `smallest` rows in a protected class is pooled. If the pooled ones
+    together still have fewer, the smallest of the others joins them, and so on. One small group
+    alone joins the next smallest, and the last group is never pooled.
+    """
+    least = cells.min(axis=1)
+    order = [int(g) for g in np.argsort(least, kind="stable")]
+    count = int(np.sum(least < smallest))
+    while 0 < count < len(order) - 1 and (
+        count == 1 or cells[order[:count]].sum(axis=0).min() < smallest
+    ):
+        count += 1
+    return sorted(order[: min(count, len(order) - 1)])
+
+
+def pool(schema: Schema, cells: NDArray[np.int64], smallest: int) -> Schema:
+    """The schema with its small groups as one, called "(other)", after the others."""
+    small = small_groups(cells, smallest)
+    if len(small) < 2:
+        return schema
+    pooled = tuple(schema.groups[g] for g in small)
+    rest = tuple(name for name in schema.groups if name not in pooled)
+    if POOLED in rest:
+        raise FairSiloError(
+            f"there is a group named {POOLED!r} already, the name of pooled groups: rename it"
+        )
+    return schema.model_copy(update={"groups": (*rest, POOLED), "pooled": pooled})
+
+
+def _check_filled(columns: Sequence[pd.Series[Any]]) -> None:
+    for series in columns:
+        missing = int(series.isna().sum())
+        if missing:
+            raise FairSiloError(
+                f"group column {series.name!r} is empty in {missing} rows; fill these cells or "
+                "remove the rows"
+            )

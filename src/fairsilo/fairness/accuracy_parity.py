@@ -1,0 +1,19 @@
+"""Accuracy parity: the model serves the groups equally well on the whole.
+
+D = L^a - L^b      rates: P(right | a) - P(right | b)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairsilo.fairness.compare import Comparison
+from fairsilo.fairness.constraint import Constraint, Gap
+
+
+def accuracy_parity(
+    compared: Sequence[Comparison], protected: Sequence[int], classes: int
+) -> tuple[Constraint, ...]:
+    """A constraint for every comparison, over rows of all classes; none is protected."""
+    everyone = tuple(range(classes))
+    return tuple(Gap(a, b, everyone) for a, b in compared)

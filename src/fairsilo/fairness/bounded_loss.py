@@ -1,0 +1,20 @@
+"""Bounded group loss (Agarwal, Dudik, Wu 2019): no group's mean loss is above epsilon.
+
+D = L^a <= epsilon      for every group a; a loss is never negative, so |D| <= epsilon is that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairsilo.fairness.compare import Comparison
+from fairsilo.fairness.constraint import Constraint, Gap
+
+
+def bounded_loss(
+    compared: Sequence[Comparison], protected: Sequence[int], classes: int
+) -> tuple[Constraint, ...]:
+    """A constraint for every group that is compared, over rows of all classes."""
+    everyone = tuple(range(classes))
+    groups = dict.fromkeys(group for a, b in compared for group in (*a, *b))
+    return tuple(Gap((group,), (), everyone) for group in groups)

@@ -1,0 +1,24 @@
+"""Equal opportunity (Hardt, Price, Srebro 2016): in a protected class c, groups fare alike.
+
+    D = L^{a,c} - L^{b,c}        rates: P(predicted c | a, c) - P(predicted c | b, c)
+
+The paper's DGEO, and what is trained unless another notion is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairsilo.fairness.compare import Comparison
+from fairsilo.fairness.constraint import Constraint, Dgeo, Gap
+
+
+def equal_opportunity(
+    compared: Sequence[Comparison], protected: Sequence[int], classes: int
+) -> tuple[Constraint, ...]:
+    """A constraint for every comparison in every protected class."""
+    return tuple(
+        Dgeo(a[0], b[0], c) if len(a) == len(b) == 1 else Gap(a, b, (c,))
+        for c in protected
+        for a, b in compared
+    )

@@ -1,0 +1,153 @@
+"""Many groups and classes, from options to metrics and the run folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairsilo.data import make_table
+from fairsilo.data.groups import POOLED
+from fairsilo.errors import FairSiloError
+from fairsilo.run import Options, Run, execute, save
+from fairsilo.run.compare import limits_of
+from fairsilo.run.predict import score_table
+from fairsilo.run.prepare import prepare
+from fairsilo.solver import Status
+
+
+def frame() -> pd.DataFrame:
+    """Three classes, three groups (one of them small) and a second column to cross them with."""
+    rng = np.random.default_rng(0)
+    table = make_table(900, silos=3, bias=1.0, seed=2)
+    table["group"] = rng.choice(["g0", "g1", "g2"], len(table), p=[0.55, 0.33, 0.12])
+    table["sex"] = rng.choice(["f", "m"], len(table))
+    table["label"] = np.where(rng.random(len(table)) < 0.3, "2", table["label"].astype(str))
+    return table
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("many") / "loans.csv"
+    frame().to_csv(path, index=False)
+    return path
+
+
+def options(csv: Path, **more: object) -> Options:
+    given = {"label": "label", "group": "group", "protected_class": "1", "client": "client"}
+    return Options(data=str(csv), **{**given, **more})  # type: ignore[arg-type]
+
+
+def run(csv: Path, **more: object) -> Run:
+    return execute(options(csv, **more), baseline=False)
+
+
+def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) -> None:
+    limits = (("g0:g1", 0.01), ("g2:g0", 0.2))
+    done = run(csv, protected_class="all", epsilon=0.1, epsilons=limits)
+    metrics = done.metrics
+    assert done.trained.outcome.status is Status.CONVERGED
+    assert len(metrics["constraints"]) == 9
+    for one in metrics["constraints"]:
+        want = 0.01 if "g0 - g1" in one["name"] else 0.2 if "g0 - g2" in one["name"] else 0.1
+        assert one["epsilon"] == want
+        assert abs(one["train"]["loss"]) <= want + 1e-6
+    largest = max(abs(one["test"]["rate"]) for one in metrics["constraints"])
+    assert metrics["test"]["deo"] == pytest.approx(largest)
+    assert metrics["epsilon"] == 0.2
+    save(done, tmp_path / "run")
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "g0 \N{MINUS SIGN} g1 (2)" in report
+    described = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert described["compared"][0] == {
+        "a": ["g0"], "b": ["g1"], "classes": ["0"], "claim": None, "epsilon": 0.01,
+    }  # fmt: skip
+    scores, _ = score_table(tmp_path / "run", csv)
+    assert set(scores["predicted"]) <= {"0", "1", "2"}
+
+
+def test_each_group_against_the_rest(csv: Path, tmp_path: Path) -> None:
+    done = run(csv, against="rest", epsilon=0.03)
+    prepared = done.prepared
+    rows = prepared.federation
+    losses = done.trained.predictors[0].losses(rows.x, rows.y, rows.s)
+    own = rows.y == 1
+    for g, one in enumerate(done.metrics["constraints"]):
+        assert one["name"] == f"g{g} - the others in 1"
+        inside, outside = own & (rows.s == g), own & (rows.s != g)
+        want = losses[inside].mean() - losses[outside].mean()
+        assert one["train"]["loss"] == pytest.approx(want)
+        assert abs(want) <= 0.03 + 1e-6
+    save(done, tmp_path / "run")
+    assert "the others" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_small_intersections_are_pooled(csv: Path) -> None:
+    prepared = prepare(options(csv, group="group,sex", pool=20))
+    assert prepared.schema.groups[-1] == POOLED
+    assert set(prepared.schema.pooled) == {"g2 & f", "g2 & m"}
+    counts = np.bincount(prepared.federation.s[prepared.federation.y == 1])
+    assert len(counts) == len(prepared.schema.groups) == 5
+    with pytest.raises(FairSiloError, match="'g2 & f' has too few rows and is pooled"):
+        prepare(options(csv, group="group,sex", pool=20, groups=("g0 & f", "g2 & f")))
+    apart = prepare(options(csv, group="group,sex", pool=0))
+    assert len(apart.schema.groups) == 6
+
+
+@pytest.mark.parametrize(
+    "notion", ["equalized-odds", "demographic-parity", "accuracy-parity", "bounded-loss"]
+)
+def test_every_notion_leaves_a_folder(notion: str, csv: Path, tmp_path: Path) -> None:
+    limit = 1.09 if notion == "bounded-loss" else 0.05
+    done = run(csv, notion=notion, epsilon=limit, groups=("g0", "g1"))
+    metrics = done.metrics
+    assert metrics["converged"]
+    assert metrics["train"]["dgeo_pooled"] <= limit + 1e-6
+    assert (metrics["test"]["rate_gap"] is None) == (notion == "bounded-loss")
+    assert metrics["test"]["deo"] is not None
+    save(done, tmp_path / "run")
+    assert "<html" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_target_in_rates_for_three_groups(csv: Path, tmp_path: Path) -> None:
+    done = run(csv, target_deo=0.05, groups=("g0", "g1"))
+    assert done.metrics["train"]["deo"] <= 0.06
+    assert done.metrics["epsilon"] is None
+    save(done, tmp_path / "run")
+    assert "the rates are" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_limits_as_they_are_typed() -> None:
+    assert limits_of("0.1") == (0.1, ())
+    assert limits_of("A:B=0.2") == (0.05, (("A:B", 0.2),))
+    assert limits_of('0.1,"a, b:c=d=0.2"') == (0.1, (("a, b:c=d", 0.2),))
+    for wrong in ("", "x", "0.1,0.2", "A:B=", "A:B=0.1,A:B=0.2", "nan"):
+        with pytest.raises(FairSiloError, match="cannot be read"):
+            limits_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"epsilons": (("g0:g9", 0.1),)}, "'g0:g9', which is not compared: choose from g0:g1"),
+        ({"protected_class": "1,1"}, "names '1' twice"),
+        ({"protected_class": "1,7"}, "'7' is not a class"),
+        ({"group": "group,label"}, "names the label"),
+        ({"group": "group,grup"}, "no column 'grup'"),
+        ({"notion": "equality"}, "--notion 'equality' is unknown"),
+        ({"against": "all"}, "--against 'all' is unknown"),
+        ({"target_deo": 1.5}, "--target-deo is 1.5"),
+        ({"target_deo": 0.1, "notion": "bounded-loss"}, "has none"),
+        ({"target_deo": 0.1, "method": "lco"}, "is for --method fedfair"),
+        ({"target_deo": 0.1, "epsilons": (("g0:g1", 0.1),)}, "not both"),
+        ({"epsilons": (("g0:g1", -1.0),)}, "--epsilon is -1.0"),
+        ({"pool": -1}, "--pool is -1"),
+        ({"notion": "accuracy-parity", "method": "eo", "groups": ("g0", "g1")}, "two classes"),
+    ],
+)
+def test_mistakes_get_a_sentence(csv: Path, given: dict[str, object], sentence: str) -> None:
+    with pytest.raises(FairSiloError, match=sentence):
+        run(csv, **given)

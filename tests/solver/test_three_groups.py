@@ -1,0 +1,54 @@
+"""Three groups on ADULT: races, the small ones pooled; K = 3 constraints, linearly dependent."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from fairsilo.data.groups import POOLED
+from fairsilo.method.constrained import fedfair, weighted_rows
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import prepare
+from fairsilo.run.train import plan
+from fairsilo.solver import Status
+
+EPSILON = 0.01
+
+
+def test_newton_agrees_with_slsqp_within_twenty_rounds() -> None:
+    options = Options(data="adult", group="race", pool=100, epsilon=EPSILON)
+    prepared = prepare(options)
+    assert prepared.groups == ("Black", "White", POOLED)
+    task = plan(options, prepared)
+    got = fedfair(task).outcome
+    assert got.status is Status.CONVERGED
+    assert got.rounds <= 20
+    assert np.abs(got.last.d).max() <= EPSILON + 1e-6
+    # At least one limit binds, else there would be nothing to agree on.
+    assert np.abs(got.last.mu).max() > 1e-3
+
+    rows = weighted_rows(task)[1]
+    x = np.hstack([np.ones((len(rows.y), 1)), np.asarray(rows.x)])
+    sign = np.where(np.asarray(rows.y) == 1, 1.0, -1.0)
+
+    def value(theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(weights @ np.logaddexp(0, -sign * (x @ theta)))
+
+    def slope(theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.asarray((weights * (expit(x @ theta) - (sign == 1))) @ x)
+
+    w, v = np.asarray(rows.w), np.asarray(rows.v)
+    both = np.vstack([v, -v])
+    # From a point some way off, by gradients alone: SLSQP ends no better, and not far from it.
+    best = minimize(
+        value, 0.95 * got.theta, args=(w,), jac=slope, method="SLSQP",
+        constraints={
+            "type": "ineq",
+            "fun": lambda t: EPSILON - value(t, both),
+            "jac": lambda t: -slope(t, both),
+        },
+        options={"maxiter": 50, "ftol": 1e-9},
+    )  # fmt: skip
+    assert np.abs(value(best.x, v)).max() <= EPSILON + 1e-5
+    assert -1e-6 <= best.fun - float(got.last.loss) <= 1e-4
