@@ -15,7 +15,7 @@ from operator import add
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.compute import jax, jnp
+from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.loop import drive
 from fairsilo.engine.sums import Measure, Rows, row_sums
@@ -87,8 +87,13 @@ def padded(rows: Rows, start: int, stop: int) -> Rows:
     size = int(stop - start)
     extra = (1 << max(size - 1, 0).bit_length()) - size
     cast = partial(jnp.asarray, dtype=jnp.float64)
+
+    def lay(leaf: Array) -> Array:
+        part = np.pad(np.asarray(leaf[start:stop]), ((0, extra), (0, 0)))
+        return jnp.asarray(part) if np.issubdtype(part.dtype, np.integer) else cast(part)
+
     return Rows(
-        cast(np.pad(np.asarray(rows.x[start:stop]), ((0, extra), (0, 0)))),
+        jax.tree.map(lay, rows.x),
         jnp.asarray(np.pad(np.asarray(rows.y[start:stop]), (0, extra)), jnp.int32),
         cast(np.pad(np.asarray(rows.w[start:stop]), (0, extra))),
         cast(np.pad(np.asarray(rows.v[:, start:stop]), ((0, 0), (0, extra)))),

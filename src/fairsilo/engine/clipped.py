@@ -12,6 +12,7 @@ from functools import partial
 
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.blocks import over_blocks
+from fairsilo.engine.coded import dense
 from fairsilo.engine.sums import Rows
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, curvature, probabilities
@@ -34,7 +35,7 @@ def clipped_sums(
         bounded = jnp.where(jnp.isnan(losses), loss, jnp.clip(losses, 0, loss))
         return member.T @ bounded, member.T @ shorten(gradients, gradient)
 
-    both: tuple[Array, Array] = over_blocks(block, rows.x, rows.y, rows.v.T)
+    both: tuple[Array, Array] = over_blocks(block, dense(rows.x), rows.y, rows.v.T)
     return both
 
 
@@ -77,5 +78,5 @@ def clipped_curvature(model: Model, rows: Rows, theta: Array, trace: float) -> A
         product: Array = left.reshape(-1, theta.size).T @ right.reshape(-1, theta.size)
         return product
 
-    total: Array = over_blocks(block, rows.x, rows.v.T)
+    total: Array = over_blocks(block, dense(rows.x), rows.v.T)
     return total

@@ -7,24 +7,29 @@ that R runs make one matrix product with R columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jax.sharding import Mesh
 
 from fairsilo.compute import jax, jnp
 from fairsilo.engine.base import Outcome, Watch
-from fairsilo.engine.sums import Measure, Rows, local_sums, row_sums
+from fairsilo.engine.coded import Coded, Table, code
+from fairsilo.engine.mesh import mesh_of_all, over_devices, spread
+from fairsilo.engine.sums import Answer, Measure, Rows, in_blocks, local_sums, many_sums, row_sums
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums, choose, done
 
-Answer = Callable[[Rows, Query], Sums]
-
 CHUNK = {Order.LAGRANGIAN: 500, Order.FIRST: 10, Order.SECOND: 1}
 """Rounds per call of the compiled loop: often enough to show progress, no oftener."""
+
+CACHED = 65_536
+"""Rows times runs that a CPU works on at a time, so that what is in between stays small."""
+SMALLEST = 1024
+"""But at least so many rows."""
 
 
 class Pooled:
@@ -47,7 +52,20 @@ class Pooled:
         self.dtype = np.dtype(dtype)
         self.local = local
         cast = partial(jnp.asarray, dtype=self.dtype)
-        self.rows = Rows(cast(rows.x), jnp.asarray(rows.y, jnp.int32), cast(rows.w), cast(rows.v))
+        y = jnp.asarray(rows.y, np.min_scalar_type(model.classes - 1))
+        stored = Rows(self._stored(rows.x), y, cast(rows.w), cast(rows.v))
+        self.mesh = None if local else mesh_of_all()
+        self.rows = spread(stored, self.mesh) if self.mesh else stored
+
+    def _stored(self, x: Table) -> Table:
+        """Codes stay codes. For one table a CPU wants them in place of a dense matrix, too."""
+        if isinstance(x, Coded):
+            numbers = jnp.asarray(x.numbers, self.dtype)
+            return replace(x, numbers=numbers, codes=jnp.asarray(x.codes))
+        shared = x.ndim == 2 and self.model.only_multiplies
+        if shared and jax.default_backend() == "cpu":
+            return code(np.asarray(x), self.dtype)
+        return jnp.asarray(x, self.dtype)
 
     def solve(
         self,
@@ -83,9 +101,7 @@ class Pooled:
         taken = 0
         while taken < rounds and not bool(jnp.all(done(state))):
             size = min(chunk, rounds - taken)
-            state, log = _advance(
-                solver, self.model, size, self.local, thin, self.rows, state, self.measure
-            )
+            state, log = self.advance(solver, size, thin, state)
             logs.append(jax.tree.map(np.asarray, log))
             taken += size
             if watch:
@@ -95,29 +111,40 @@ class Pooled:
         kept = -(-state.k // chunk) if thin else state.k
         return [_outcome(state, history, run, kept[run]) for run in range(len(state.k))]
 
+    def advance(self, solver: Solver, size: int, thin: bool, state: Any) -> tuple[Any, Record]:
+        """`size` rounds of every run that is not done, and their records (the last, if thin)."""
+        answer = Asked(self.model, solver.order, self.local, self.measure, self.mesh)
+        stepped: tuple[Any, Record] = _advance(solver, answer, size, thin, self.rows, state)
+        return stepped
 
-@partial(jax.jit, static_argnames=("solver", "model", "size", "local", "thin", "measure"))
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the rows, by which model, and over which devices they are spread."""
+
+    model: Model
+    order: Order
+    local: bool
+    measure: Measure
+    mesh: Mesh | None
+
+
+@partial(jax.jit, static_argnames=("solver", "asked", "size", "thin"))
 def _advance(
-    solver: Solver,
-    model: Model,
-    size: int,
-    local: bool,
-    thin: bool,
-    rows: Rows,
-    state: Any,
-    measure: Measure = "loss",
+    solver: Solver, asked: Asked, size: int, thin: bool, rows: Rows, state: Any
 ) -> tuple[Any, Record]:
-    """`size` rounds of every run that is not done, and their records (the last, if thin).
+    """The compiled loop.
 
     The number of rounds is known when the program is compiled, so that a GPU need not report to
     the host after each of them.
     """
-    one = partial(local_sums if local else row_sums, model, solver.order, measure=measure)
-    answer = _answer_all(one, local)
+    answer = _answer_all(asked)
+    if asked.mesh:
+        answer = over_devices(answer, asked.mesh)
 
     def one_round(state: Any, _: None) -> tuple[Any, Record | None]:
-        asked = jax.vmap(solver.query)(state)
-        stepped = jax.vmap(solver.step)(state, answer(rows, asked))
+        queries = jax.vmap(solver.query)(state)
+        stepped = jax.vmap(solver.step)(state, answer(rows, queries))
         state = jax.vmap(choose)(done(state), state, stepped)
         return state, None if thin else state.record
 
@@ -126,9 +153,22 @@ def _advance(
     return state, last if log is None else log
 
 
-def _answer_all(answer: Answer, local: bool) -> Answer:
+def _answer_all(asked: Asked) -> Answer:
     """Answer the queries of R runs. Rows with a leading axis S serve R / S runs in a row each."""
+    model, order, local, measure = asked.model, asked.order, asked.local, asked.measure
     silos = int(local)
+    cpu = jax.default_backend() == "cpu"
+
+    def answer_table(rows: Rows, queries: Query) -> Sums:
+        if local:
+            answer = partial(local_sums, model, order, measure=measure)
+            return jax.vmap(answer, in_axes=(None, 0))(rows, queries)
+        if cpu or isinstance(rows.x, Coded):
+            many = partial(many_sums, model, order, measure=measure)
+            size = max(SMALLEST, CACHED // queries.theta.shape[0])
+            return in_blocks(many, rows, queries, size) if cpu else many(rows, queries)
+        one = partial(row_sums, model, order, measure=measure)
+        return jax.vmap(one, in_axes=(None, 0))(rows, queries)
 
     def answer_all(rows: Rows, queries: Query) -> Sums:
         own = [
@@ -136,12 +176,12 @@ def _answer_all(answer: Answer, local: bool) -> Answer:
             for leaf, plain in zip(rows.leaves(), (2, 1, 1, 2), strict=True)
         ]
         if not any(own):
-            return jax.vmap(answer, in_axes=(None, 0))(rows, queries)
+            return answer_table(rows, queries)
         tables = next(leaf.shape[0] for leaf, mine in zip(rows.leaves(), own, strict=True) if mine)
-        axes = Rows(*(0 if mine else None for mine in own))  # type: ignore[arg-type]
         shape = (tables, queries.theta.shape[0] // tables)
         split = jax.tree.map(lambda q: q.reshape(*shape, *q.shape[1:]), queries)
-        sums = jax.vmap(jax.vmap(answer, in_axes=(None, 0)), in_axes=(axes, 0))(rows, split)
+        axes = Rows(*(0 if mine else None for mine in own))  # type: ignore[arg-type]
+        sums = jax.vmap(answer_table, in_axes=(axes, 0))(rows, split)
         flat: Sums = jax.tree.map(
             lambda leaf: leaf.reshape(shape[0] * shape[1], *leaf.shape[2:]), sums
         )

@@ -14,8 +14,9 @@ surrogate, the multipliers see the true rates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.blocks import over_blocks
+from fairsilo.engine.coded import Table, dense
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, curvature, error, error_curvature, smooth_error
 from fairsilo.solver.base import Order, Query, Sums
@@ -31,18 +33,20 @@ from fairsilo.solver.base import Order, Query, Sums
 Measure = Literal["loss", "rate"]
 """What of a row the constraints weigh: its loss, or whether it is predicted wrong."""
 
+Answer = Callable[["Rows", Query], Sums]
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rows:
     """Rows and what they weigh: x (n, features), y (n,), w (n,), v (K, n)."""
 
-    x: Array
+    x: Table
     y: Array
     w: Array
     v: Array
 
-    def leaves(self) -> tuple[Array, Array, Array, Array]:
+    def leaves(self) -> tuple[Table, Array, Array, Array]:
         """x, y, w and v."""
         return self.x, self.y, self.w, self.v
 
@@ -57,7 +61,7 @@ def stack_silos(rows: Rows, offsets: npt.NDArray[np.int64]) -> Rows:
         return np.stack([np.pad(part, [(0, n - len(part)), *fill]) for part in parts])
 
     v = np.swapaxes(lay(np.asarray(rows.v).T), 1, 2)
-    return Rows(lay(rows.x), lay(rows.y), lay(rows.w), v)  # type: ignore[arg-type]
+    return Rows(jax.tree.map(lay, rows.x), lay(rows.y), lay(rows.w), v)  # type: ignore[arg-type]
 
 
 def even(tables: Sequence[Rows]) -> list[Rows]:
@@ -70,7 +74,11 @@ def even(tables: Sequence[Rows]) -> list[Rows]:
         return np.pad(leaf, missing)
 
     return [
-        Rows(fill(one.x, -2), fill(one.y, -1), fill(one.w, -1), fill(one.v, -1)) for one in tables
+        Rows(
+            jax.tree.map(partial(fill, axis=-2), one.x),
+            *(fill(leaf, -1) for leaf in (one.y, one.w, one.v)),
+        )
+        for one in tables
     ]
 
 
@@ -115,6 +123,46 @@ def _rate_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
     return Sums(loss, d, grad, jac, hess)
 
 
+def many_sums(
+    model: Model, order: Order, rows: Rows, queries: Query, measure: Measure = "loss"
+) -> Sums:
+    """Answer the queries of R runs over the same rows; the runs are the last axis of the work.
+
+    Only for the Lagrangian of losses of a model whose runs are one product; else the runs are
+    mapped.
+    """
+    if order is not Order.LAGRANGIAN or model.apply_many is None or measure != "loss":
+        one = partial(row_sums, model, order, measure=measure)
+        return jax.vmap(one, in_axes=(None, 0))(rows, queries)
+
+    def losses(thetas: Array) -> Array:
+        scores = model.scores_of_many(thetas, rows.x)
+        n, runs = scores.shape[:2]
+        y = jnp.broadcast_to(rows.y[:, None], (n, runs)).reshape(-1)
+        return cross_entropy(scores.reshape(n * runs, -1), y).reshape(n, runs)
+
+    row_loss, pull_back = jax.vjp(losses, queries.theta)
+    mixed = rows.w[:, None] + rows.v.T @ queries.mu.T
+    return Sums(rows.w @ row_loss, (rows.v @ row_loss).T, pull_back(mixed)[0])
+
+
+def in_blocks(answer: Answer, rows: Rows, query: Query, size: int) -> Sums:
+    """The sum of the answers over blocks of `size` rows, so that what is in between stays small."""
+    whole, n = (rows.y.shape[-1] - 1) // size, rows.y.shape[-1]
+
+    def block(start: int | Array, length: int) -> Sums:
+        cut = partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=length)
+        x = jax.tree.map(partial(cut, axis=-2), rows.x)
+        part = Rows(x, *(cut(leaf, axis=-1) for leaf in (rows.y, rows.w, rows.v)))
+        return answer(part, query)
+
+    last = block(whole * size, n - whole * size)
+    if not whole:
+        return last
+    total: Sums = jax.lax.fori_loop(0, whole, lambda i, sums: sums + block(i * size, size), last)
+    return total
+
+
 def local_sums(
     model: Model, order: Order, silos: Rows, query: Query, measure: Measure = "loss"
 ) -> Sums:
@@ -135,14 +183,14 @@ def local_sums(
     hess = None
     if order is Order.SECOND:
         mixed = silos.w + jnp.einsum("sk,skn->sn", mu, silos.v)
-        flat = silos.x.reshape(-1, silos.x.shape[-1])
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), silos.x)
         hess = gauss_newton(model, flat, mixed.reshape(-1), query.theta)
     return Sums(loss, d, grad, each.jac.reshape(d.size, -1), hess)
 
 
 def gauss_newton(
     model: Model,
-    x: Array,
+    x: Table,
     weights: Array,
     theta: Array,
     errors: tuple[Array, Array] | None = None,
@@ -157,7 +205,8 @@ def gauss_newton(
         gradients: Array = jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
         return gradients
 
-    def block(rows: Array, c: Array, *more: Array) -> Array:
+    def block(part: Table, c: Array, *more: Array) -> Array:
+        rows = dense(part)
         g = jax.vmap(one_row)(rows)
         scores = model.scores(theta, rows)
         bend = c[:, None, None] * curvature(scores)

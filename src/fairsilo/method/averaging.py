@@ -22,7 +22,7 @@ from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
 from fairsilo.method.base import Plain, Task, Trained
 from fairsilo.method.stacked import batches, stack
-from fairsilo.model.base import Model
+from fairsilo.model.base import Features, Model
 from fairsilo.model.loss import cross_entropy
 from fairsilo.solver import Agp, Order, Query, Sums
 
@@ -66,7 +66,7 @@ def local_sums(
 ) -> Sums:
     """What clients with the given shares m_i / m_total send, added: L and the way they went."""
 
-    def client(x: Array, y: Array, w: Array) -> tuple[Array, Array]:
+    def client(x: Features, y: Array, w: Array) -> tuple[Array, Array]:
         def loss(at: Array) -> Array:
             return w @ cross_entropy(model.scores(at, x), y)
 

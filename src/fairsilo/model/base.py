@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -12,6 +12,12 @@ from fairsilo.compute import Array, jax
 
 Params = Any
 """Any JAX pytree of arrays."""
+
+
+class Features(Protocol):
+    """Rows (n, features) as a model sees them: something that multiplies a weight."""
+
+    def __matmul__(self, weight: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,11 @@ class Model:
     features: int
     classes: int
     init: Callable[[Array], Params]
-    apply: Callable[[Params, Array], Array]
+    apply: Callable[[Params, Any], Array]
+    apply_many: Callable[[Params, Any], Array] | None = None
+    """`apply` for parameters of many runs, (n, runs, outputs), where that is one product."""
+    only_multiplies: bool = False
+    """Whether `apply` does nothing with x but `x @ weight`, so that x need not be an array."""
 
     @property
     def outputs(self) -> int:
@@ -54,6 +64,12 @@ class Model:
         theta, _ = ravel_pytree(self.init(jax.random.key(seed)))
         return np.asarray(theta, dtype=np.float64)
 
-    def scores(self, theta: Array, x: Array) -> Array:
+    def scores_of_many(self, thetas: Array, x: Features) -> Array:
+        """Scores (n, runs, outputs) of the rows x under each of the flat vectors (runs, p)."""
+        if self.apply_many is None:
+            return jax.vmap(self.scores, in_axes=(0, None), out_axes=1)(thetas, x)
+        return self.apply_many(jax.vmap(self.unravel)(thetas), x)
+
+    def scores(self, theta: Array, x: Features) -> Array:
         """Scores (n, outputs) of the rows x under the flat vector theta."""
         return self.apply(self.unravel(theta), x)

@@ -22,6 +22,14 @@ def apply_dense(layer: Params, x: Array) -> Array:
     return scores
 
 
+def apply_dense_of_many(layers: Params, x: Array) -> Array:
+    """`apply_dense` for weights (runs, inputs, outputs): one product, (n, runs, outputs)."""
+    runs, inputs, outputs = layers["weight"].shape
+    wide = jnp.moveaxis(layers["weight"], 0, 1).reshape(inputs, runs * outputs)
+    scores: Array = x @ wide + layers["bias"].reshape(-1)
+    return scores.reshape(-1, runs, outputs)
+
+
 @lru_cache(maxsize=64)
 def logistic_regression(features: int, classes: int = 2) -> Model:
     """Linear scores; `classes` > 2 gives multinomial logistic regression.
@@ -34,4 +42,4 @@ def logistic_regression(features: int, classes: int = 2) -> Model:
     def init(key: Array) -> Params:
         return jax.tree.map(jnp.zeros_like, init_dense(key, features, outputs))
 
-    return Model("lr", features, classes, init, apply_dense)
+    return Model("lr", features, classes, init, apply_dense, apply_dense_of_many, True)

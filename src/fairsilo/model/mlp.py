@@ -25,4 +25,4 @@ def mlp(features: int, classes: int = 2, hidden: tuple[int, ...] = (8, 4)) -> Mo
             x = jax.nn.relu(apply_dense(layer, x))
         return apply_dense(layers[-1], x)
 
-    return Model("mlp", features, classes, init, apply)
+    return Model("mlp", features, classes, init, apply, only_multiplies=True)
