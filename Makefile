@@ -22,8 +22,10 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(DEV)  ## the core's speed and memory, as ratios in one run
+bench: $(DEV)  ## against other frameworks, each in an environment of its own under .bench
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.cpu
+	$(BIN)/python -m benchmarks.bars
 
 docs: $(DEV)  ## the documentation, in build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
