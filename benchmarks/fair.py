@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.arena import ROOT, TORCH, load, python_of
 from fairsilo.engine import numbers_up
+from fairsilo.fairness import Dgeo
 from fairsilo.method.base import Task
 from fairsilo.method.constrained import solve_many
 from fairsilo.model import logistic_regression
@@ -38,7 +39,8 @@ def quality(prepared: Prepared, theta: np.ndarray, rows: str) -> tuple[float, fl
         if rows == "train"
         else (prepared.test_x, prepared.test_y, prepared.test_s)
     )
-    pair = prepared.constraints[0]
+    (pair,) = prepared.constraints
+    assert isinstance(pair, Dgeo)
     label = (x @ theta[:-1] + theta[-1] > 0).astype(np.int64)
     rates = [
         float(np.mean(label[(s == group) & (y == pair.c)] == pair.c)) for group in (pair.a, pair.b)
