@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.growth import coded_rows
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine import Coded, Pooled, Rows, coded, dense
+from fairsilo.engine import Pooled, Rows, dense
 from fairsilo.engine.sums import many_sums
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
@@ -75,32 +75,6 @@ def together(model: Model, rows: Rows, runs: int, rounds: int) -> Callable[[], A
     return lambda: go(put, start, rounds)
 
 
-def by_category(x: Coded, g: Array) -> Array:
-    """The sums by category, one reduction each."""
-    parts = []
-    for j, (_, width) in enumerate(x.layout.categories):
-        hot = x.codes[:, j, None] == jnp.arange(width, dtype=jnp.uint8)
-        parts.append(jnp.sum(jnp.where(hot[:, :, None], g[:, None, :], 0), axis=0))
-    return jnp.concatenate(parts)
-
-
-def by_category_across(x: Coded, g: Array) -> Array:
-    """The same with the rows last: a reduction along memory for every value."""
-    parts = []
-    for j, (_, width) in enumerate(x.layout.categories):
-        hot = x.codes[None, :, j] == jnp.arange(width, dtype=jnp.uint8)[:, None]
-        parts.append(jnp.sum(jnp.where(hot[:, :, None], g[None], 0), axis=1))
-    return jnp.concatenate(parts)
-
-
-WAYS = {
-    "compared": coded._by_comparison,
-    "compared by category": by_category,
-    "compared by category, rows last": by_category_across,
-    "added one by one": coded._by_addition,
-}
-
-
 def row(workload: str, contestant: str, quantity: str, values: list[float], **more: Any) -> Any:
     """A line of the result; the ratio is the prototype's over ours or the reverse: above 1 wins."""
     median = float(np.median(values))
@@ -146,30 +120,13 @@ def measure(small: bool) -> list[dict[str, Any]]:
     rounds = 5 if small else 50
     table = coded_rows(many)
     bytes_read = table.x.nbytes + 12 * many
-    for way, function in WAYS.items():
-        coded._by_comparison = function
-        jax.clear_caches()  # type: ignore[no-untyped-call]
-        try:
-            # One round at a time would be dear for a way that is slow.
-            times = [t / rounds * 1e3 for t in seconds(loop(lr, table, 1, rounds), 3)]
-        except Exception as error:  # what a card refuses is a result, too
-            print(f"{way}: {error}", flush=True)
-            continue
-        share = bytes_read / (float(np.median(times)) / 1e3) / copied
-        found.append(
-            row(
-                "10^7 rows, codes",
-                f"fairsilo, {way}",
-                "ms per round",
-                times,
-                **{
-                    "share of copy bandwidth": share,
-                    "peak MB": peak(),
-                    "read MB": bytes_read / 1e6,
-                },
-            )
-        )
-    coded._by_comparison = WAYS["compared"]
+    times = [t / rounds * 1e3 for t in seconds(loop(lr, table, 1, rounds), 3)]
+    more = {
+        "share of copy bandwidth": bytes_read / (float(np.median(times)) / 1e3) / copied,
+        "peak MB": peak(),
+        "read MB": bytes_read / 1e6,
+    }
+    found.append(row("10^7 rows, codes", "fairsilo", "ms per round", times, **more))
     whole = Rows(dense(jax.tree.map(jnp.asarray, table.x)), table.y, table.w, table.v)
     times = [t / rounds * 1e3 for t in seconds(loop(lr, whole, 1, rounds), 3)]
     share = (2 * many * 104 * 4) / (float(np.median(times)) / 1e3) / copied

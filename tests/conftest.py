@@ -9,6 +9,11 @@ from hypothesis import settings
 
 from fairsilo.data import DATASETS
 
+# Programs compiled once serve all workers, all processes that tests start, and the next run.
+CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
 # The machine may be shared, and then a deadline per example measures the neighbours.
 settings.register_profile("fairsilo", deadline=None)
 settings.load_profile("fairsilo")

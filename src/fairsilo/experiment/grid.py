@@ -125,7 +125,7 @@ def solver_of(path: str, cell: Cell, method: str = "fedfair") -> tuple[Solver, i
         return Agp(), 40_000
     if cell.model == "lr":
         return Newton(), 20 if method == "st" else 40
-    return (Lbfgs(memory=10), 100) if method == "st" else (Lbfgs(), 150)
+    return (Lbfgs(memory=10), 100) if method == "st" else (Lbfgs(), 200)
 
 
 def find(name: str) -> Cell:
