@@ -119,8 +119,8 @@ def seated(contestant: Contestant, workload: Path) -> Iterator[Seat]:
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, **one, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"},
-        preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # noqa: PLW1509
     )
+    os.sched_setaffinity(process.pid, {core})
     seat = Seat(contestant.name, process)
     try:
         seat.listen()

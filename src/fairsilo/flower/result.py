@@ -9,7 +9,7 @@ import numpy as np
 from fairsilo.engine import numbers_down, numbers_up
 from fairsilo.evaluate import Tally, cells_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify
-from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, largest, loss
+from fairsilo.evaluate.metrics import accuracy, deo, dgeo_pooled, largest, loss
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.options import options_of
 from fairsilo.flower.session import Finished
@@ -17,6 +17,7 @@ from fairsilo.method.base import Plain, Trained
 from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.run import Run
+from fairsilo.run.gaps import constraint_gaps, gaps_of
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.train import ending, without_figures
 from fairsilo.solver import SOLVERS, Status
@@ -35,12 +36,9 @@ def build_run(charter: Charter, finished: Finished, secure: bool) -> Run:
         numbers_down(model.size, constraints),
         finished.notes,
     )
-    return Run(
-        options_of(charter, charter.name),
-        _prepared(charter, finished, width),
-        trained,
-        _metrics(charter, finished, secure),
-    )
+    prepared = _prepared(charter, finished, width)
+    metrics = _metrics(charter, finished, prepared, secure)
+    return Run(options_of(charter, charter.name), prepared, trained, metrics)
 
 
 def _prepared(charter: Charter, finished: Finished, width: int) -> Prepared:
@@ -70,7 +68,9 @@ def _prepared(charter: Charter, finished: Finished, width: int) -> Prepared:
     )
 
 
-def _metrics(charter: Charter, finished: Finished, secure: bool) -> dict[str, Any]:
+def _metrics(
+    charter: Charter, finished: Finished, prepared: Prepared, secure: bool
+) -> dict[str, Any]:
     outcome, pairs, traffic = finished.outcome, charter.pairs, finished.traffic
     train, test = finished.train.tally, finished.test.tally
     mean = largest([finished.train.losses.mean(k) for k in range(len(pairs))])
@@ -81,20 +81,28 @@ def _metrics(charter: Charter, finished: Finished, secure: bool) -> dict[str, An
         "solver": "own" if charter.method == "af" else charter.solver,
         "model": charter.model,
         "estimator": {"lco": "local", "fedfair": charter.estimator}.get(charter.method),
+        "notion": "equal-opportunity",
         "epsilon": limit,
+        "target_deo": None,
         **({"tau": charter.epsilon} if charter.method == "af" else {}),
         "clients": len(finished.silos),
         "rounds": outcome.rounds,
+        "rounds_before": 0,
         "converged": outcome.status is Status.CONVERGED,
         "reason": _reason(charter, finished),
         "train": {
             "rows": int(train.counts.sum()),
             "loss": loss(train),
             "accuracy": accuracy(train),
+            "deo": deo(train, pairs),
+            "rate_gap": deo(train, pairs),
             "dgeo_mean": mean,
             "dgeo_pooled": dgeo_pooled(train, pairs),
         },
         "test": evaluated(charter, test),
+        "constraints": constraint_gaps(
+            prepared, limit, [gaps_of(train, pair) for pair in pairs], test
+        ),
         "constant": constant(charter, finished.totals.cells, test),
         "certificate": certify(finished.test, pairs, names, limit, by_silo=True),
         "bytes_up": traffic.up,

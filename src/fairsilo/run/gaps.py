@@ -10,30 +10,28 @@ import numpy as np
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap, rate_gap
 from fairsilo.fairness import Constraint
-from fairsilo.method import Task
 from fairsilo.run.prepare import Prepared
 
 
 def constraint_gaps(
     prepared: Prepared,
-    task: Task,
-    limited: bool,
+    limits: float | Sequence[float] | None,
     train: Sequence[dict[str, float | None]] | None,
     test: Tally,
 ) -> list[dict[str, Any]]:
-    """What metrics.json says of each; without a limit on losses, epsilon is None."""
+    """What metrics.json says of each; without limits on losses, epsilon is None."""
     count = len(prepared.constraints)
-    limits = np.broadcast_to(task.epsilon, count)
+    each = [None] * count if limits is None else np.broadcast_to(limits, count).tolist()
     seen = train or [{"loss": None, "rate": None}] * count
     return [
         {
             "name": prepared.describe(constraint),
-            "epsilon": float(limit) if limited else None,
+            "epsilon": limit,
             "train": on_training_rows,
             "test": gaps_of(test, constraint),
         }
         for constraint, limit, on_training_rows in zip(
-            prepared.constraints, limits, seen, strict=True
+            prepared.constraints, each, seen, strict=True
         )
     ]
 

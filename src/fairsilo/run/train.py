@@ -153,7 +153,10 @@ def measure(
             ),
         },
         "constraints": constraint_gaps(
-            prepared, task, limited, training.gaps, reduce(add, (one.tally for one in test))
+            prepared,
+            task.epsilon if limited else None,
+            training.gaps,
+            reduce(add, (one.tally for one in test)),
         ),
         "constant": constant_metrics(prepared, training.common),
         "certificate": _certificate(prepared, test, limit),
