@@ -10,11 +10,10 @@ DEV := $(VENV)/.ready-dev
 run: $(READY)  ## train a fair model on real data and leave a report
 	$(BIN)/fairsilo train --data adult --epsilon 0.1 --out runs/adult
 
-test: $(DEV) lint  ## everything that CI checks; what starts a network comes last, alone
+test: $(DEV) lint  ## everything that CI checks
 	$(BIN)/python -m pytest -n 2 -m "not network"
-	$(BIN)/python -m pytest -m network
 
-test-network: $(DEV)  ## only the tests that start Flower's processes on loopback
+test-network: $(DEV)  ## the tests that start Flower's processes on loopback: minutes, and a quiet machine
 	$(BIN)/python -m pytest -m network
 
 lint: $(DEV)

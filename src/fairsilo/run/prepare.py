@@ -106,10 +106,6 @@ def prepare(options: Options, fit: Fit | None = None) -> Prepared:
 
     trained = client >= 0
     rows, holder = frame[trained], client[trained]
-    if fit is None:
-        encoder = Encoder.fit(schema, encoder_sums(rows, holder, schema))
-    else:
-        encoder = fit(silo_tables(rows, holder), schema)
     shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
     smallest = _smallest(options, schema)
     if smallest:
@@ -121,10 +117,11 @@ def prepare(options: Options, fit: Fit | None = None) -> Prepared:
     groups = groups_of(schema, options.groups)
     compared = compare(schema, options, groups, protected)
     constraints = compared.constraints
-    encoder = Encoder.fit(schema, encoder_sums(frame[trained], client[trained], schema))
-    federation = Federation.of(
-        encoder.transform(frame[trained]), y[trained], s[trained], client[trained], **shape
-    )
+    if fit is None:
+        encoder = Encoder.fit(schema, encoder_sums(rows, holder, schema))
+    else:
+        encoder = fit(silo_tables(rows, holder), schema)
+    federation = Federation.of(encoder.transform(rows), y[trained], s[trained], holder, **shape)
     if fit is None:
         _check_rows(federation, constraints, schema, options)
     test = client == TEST
