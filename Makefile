@@ -11,7 +11,7 @@ run: $(READY)  ## train a fair model on real data and leave a report
 	$(BIN)/fairsilo train --data adult --epsilon 0.1 --out runs/adult
 
 test: $(DEV) lint  ## everything that CI checks
-	$(BIN)/python -m pytest -n 2 -m "not network"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not network"
 
 test-network: $(DEV)  ## the tests that start Flower's processes on loopback: minutes, and a quiet machine
 	$(BIN)/python -m pytest -m network
