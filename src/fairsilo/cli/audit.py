@@ -5,17 +5,13 @@ from typing import Annotated
 
 import typer
 
-WHAT, DATA, WHO, HOW, OUT = "Model", "Data", "Who holds which row", "Statistics", "Output"
+from fairsilo.cli.given import DATA, OUT, WHO, Client, Data, DataDir
+
+WHAT, HOW = "Model", "Statistics"
 
 
 def audit(
-    data: Annotated[
-        str,
-        typer.Option(
-            help="adult, compas, drug, a CSV or Parquet file, or a folder with a file per client.",
-            rich_help_panel=DATA,
-        ),
-    ],
+    data: Data,
     model: Annotated[
         Path | None,
         typer.Option(help="A run folder, or an .onnx file.", rich_help_panel=WHAT),
@@ -75,17 +71,8 @@ def audit(
         str | None,
         typer.Option(help="Variant of a named data set (see `data list`).", rich_help_panel=DATA),
     ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with the raw files of compas and drug.",
-            envvar="FAIRSILO_DATA",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    client: Annotated[
-        str | None, typer.Option(help="Column that says who holds a row.", rich_help_panel=WHO)
-    ] = None,
+    data_dir: DataDir = None,
+    client: Client = None,
     clients: Annotated[
         int | None,
         typer.Option(

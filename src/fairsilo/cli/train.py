@@ -6,20 +6,14 @@ from typing import Annotated
 
 import typer
 
+from fairsilo.cli.given import DATA, OUT, WHO, Client, Data, DataDir
 from fairsilo.errors import FairSiloError
 
-DATA, WHO, HOW, OUT = "Data", "Who holds which row", "Training", "Output"
-PRIVACY = "What leaves a client"
+HOW, PRIVACY = "Training", "What leaves a client"
 
 
 def train(
-    data: Annotated[
-        str,
-        typer.Option(
-            help="adult, compas, drug, a CSV or Parquet file, or a folder with a file per client.",
-            rich_help_panel=DATA,
-        ),
-    ],
+    data: Data,
     label: Annotated[
         str | None, typer.Option(help="Column with the class.", rich_help_panel=DATA)
     ] = None,
@@ -67,14 +61,7 @@ def train(
         str,
         typer.Option(help="Variant of a named data set (see `data list`).", rich_help_panel=DATA),
     ] = "default",
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with the raw files of compas and drug.",
-            envvar="FAIRSILO_DATA",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    data_dir: DataDir = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -82,10 +69,7 @@ def train(
             rich_help_panel=DATA,
         ),
     ] = None,
-    client: Annotated[
-        str | None,
-        typer.Option(help="Column that says who holds a row.", rich_help_panel=WHO),
-    ] = None,
+    client: Client = None,
     clients: Annotated[
         int | None,
         typer.Option(help="Deal the rows out to this many clients.", rich_help_panel=WHO),

@@ -17,16 +17,17 @@ import numpy as np
 from fairsilo.dp.budget import Ledger, Release
 from fairsilo.dp.noise import Floats, Source, blur, grid, padded
 from fairsilo.errors import FairSiloError
+from fairsilo.threshold import FEWEST, default_threshold
 
 
 def smallest_sum(silos: int) -> int:
     """The fewest silos whose sum secure aggregation opens by default: floor(2N/3) + 1."""
-    if silos < 3:
+    if silos < FEWEST:
         raise FairSiloError(
-            f"secure aggregation hides nobody among {silos} clients: give at least 3, or "
+            f"secure aggregation hides nobody among {silos} clients: give at least {FEWEST}, or "
             "--dp-noise full, with which every client adds all of the noise"
         )
-    return max(3, 2 * silos // 3 + 1)
+    return default_threshold(silos)
 
 
 @dataclass

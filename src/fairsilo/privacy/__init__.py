@@ -61,13 +61,14 @@ A silo of the roster that misses a round may answer the next.
 subtraction.
 """
 
-from fairsilo.privacy.agreement import Agreement, default_threshold
+from fairsilo.privacy.agreement import Agreement
 from fairsilo.privacy.errors import ProtocolError, RepeatRound, SecureAggregationError
 from fairsilo.privacy.keys import load_node_key
 from fairsilo.privacy.ring import DEFAULT_BOUND
 from fairsilo.privacy.server import ServerSession
 from fairsilo.privacy.silo import SiloSession
 from fairsilo.privacy.static import StaticSumGuard
+from fairsilo.threshold import default_threshold
 
 __all__ = [
     "DEFAULT_BOUND",

@@ -14,13 +14,7 @@ from fairsilo.privacy.errors import ProtocolError, SecureAggregationError
 from fairsilo.privacy.keys import public_bytes, read_public_key
 from fairsilo.privacy.ring import MOST_SILOS
 from fairsilo.privacy.wire import Fields, pack, unpack
-
-FEWEST = 3
-
-
-def default_threshold(silos: int) -> int:
-    """t = floor(2N/3) + 1, at least 3: of 4 silos one may drop."""
-    return max(FEWEST, 2 * silos // 3 + 1)
+from fairsilo.threshold import FEWEST, default_threshold
 
 
 @dataclass(frozen=True)
