@@ -24,6 +24,22 @@ def test_binary_loss_by_hand() -> None:
     np.testing.assert_allclose(cross_entropy(scores, y), want, rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-7), (np.float64, 1e-15)])
+def test_binary_slope_by_hand_and_for_many_runs_at_once(dtype: type, close: float) -> None:
+    """p - y, also where training starts (0) and far out; runs are a further axis of the scores."""
+    u: np.ndarray = np.array([0.0, 2.0, -3.0, 800.0, -800.0], dtype)
+    y = jnp.array([1, 0, 0, 1, 1])
+
+    def total(scores: Array) -> Array:
+        return jnp.sum(cross_entropy(scores, y[:, None]))
+
+    both = jnp.asarray(np.stack([u, -u], axis=1)[:, :, None])
+    want = np.stack([expit(u) - y, expit(-u) - y], axis=1)
+    np.testing.assert_allclose(jax.grad(total)(both)[:, :, 0], want, atol=close)
+    each = [cross_entropy(both[:, run], y) for run in range(2)]
+    np.testing.assert_array_equal(cross_entropy(both, y[:, None]), np.stack(each, axis=1))
+
+
 def test_two_softmax_classes_are_the_sigmoid() -> None:
     u = np.linspace(-4, 4, 9)[:, None]
     two = jnp.asarray(np.hstack([np.zeros_like(u), u]))

@@ -131,15 +131,18 @@ def many_sums(
     Only for the Lagrangian of losses of a model whose runs are one product; else the runs are
     mapped.
     """
+    one = partial(row_sums, model, order, measure=measure)
+    if queries.theta.shape[0] == 1:
+        # Without the axis of runs: XLA is slow at reductions beside an axis of length one.
+        alone: Sums = jax.tree.map(
+            lambda leaf: leaf[None], one(rows, jax.tree.map(lambda leaf: leaf[0], queries))
+        )
+        return alone
     if order is not Order.LAGRANGIAN or model.apply_many is None or measure != "loss":
-        one = partial(row_sums, model, order, measure=measure)
         return jax.vmap(one, in_axes=(None, 0))(rows, queries)
 
     def losses(thetas: Array) -> Array:
-        scores = model.scores_of_many(thetas, rows.x)
-        n, runs = scores.shape[:2]
-        y = jnp.broadcast_to(rows.y[:, None], (n, runs)).reshape(-1)
-        return cross_entropy(scores.reshape(n * runs, -1), y).reshape(n, runs)
+        return cross_entropy(model.scores_of_many(thetas, rows.x), rows.y[:, None])
 
     row_loss, pull_back = jax.vjp(losses, queries.theta)
     mixed = rows.w[:, None] + rows.v.T @ queries.mu.T

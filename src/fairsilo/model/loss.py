@@ -7,15 +7,32 @@ from fairsilo.compute import Array, jax, jnp
 
 
 def cross_entropy(scores: Array, y: Array) -> Array:
-    """l_j = -log p(y_j | x_j), one number per row, for scores (n, outputs)."""
+    """l_j = -log p(y_j | x_j) for scores (..., outputs); y has their leading axes, or ones."""
     if scores.shape[-1] == 1:
-        u = scores[:, 0]
-        wrong = jnp.where(y == 1, -u, u)
-        # log(1 + exp(wrong)), written so that its gradient reuses the one exponential. Not with
-        # abs, whose gradient at 0 is 1: training starts at 0.
-        return jnp.maximum(wrong, 0) + jnp.log1p(jnp.exp(jnp.minimum(wrong, -wrong)))
+        return _softplus(scores[..., 0] * jnp.where(y == 1, -1, 1).astype(scores.dtype))
     log_p = jax.nn.log_softmax(scores, axis=-1)
-    return -jnp.take_along_axis(log_p, y[:, None].astype(jnp.int32), axis=-1)[:, 0]
+    classes = jnp.broadcast_to(y, log_p.shape[:-1])[..., None].astype(jnp.int32)
+    return -jnp.take_along_axis(log_p, classes, axis=-1)[..., 0]
+
+
+@jax.custom_jvp
+def _softplus(u: Array) -> Array:
+    """log(1 + exp(u)) without overflow."""
+    return _softplus_and_slope(u)[0]
+
+
+@_softplus.defjvp
+def _softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    value, slope = _softplus_and_slope(*primals)
+    return value, slope * tangents[0]
+
+
+def _softplus_and_slope(u: Array) -> tuple[Array, Array]:
+    """Both from one exponential: left to itself, XLA computes it anew for the gradient."""
+    e = jnp.exp(-jnp.abs(u))
+    # In float32 the sum of many rows is no finer than the rounding of 1 + e.
+    log = jnp.log1p(e) if u.dtype == jnp.float64 else jnp.log(1 + e)
+    return jnp.maximum(u, 0) + log, jnp.where(u >= 0, 1, e) / (1 + e)
 
 
 def curvature(scores: Array) -> Array:
