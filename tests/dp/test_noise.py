@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from fairsilo.dp import Budget, Ledger, Mechanism, smallest_sum
+from fairsilo.dp import Budget, Ledger, Mechanism, Message, smallest_sum
 from fairsilo.dp.noise import Floats, Source, blur, grid, normal
 from fairsilo.errors import FairSiloError
 from fairsilo.privacy import default_threshold
@@ -34,8 +34,8 @@ def test_the_operating_system_is_asked() -> None:
 
 def released(silos: int, smallest: int, messages: int, seed: int) -> Floats:
     """Noise in 20,000 sums of zeros, in units of multiplier times sensitivity."""
-    zeros = [np.zeros(20_000)] * messages
-    return mechanism(silos, smallest, seed).release("sums", zeros, 2.0, 3.0) / 6.0
+    zeros = [Message("sums", np.zeros(20_000), 2.0, 3.0)] * messages
+    return mechanism(silos, smallest, seed).release(zeros) / 6.0
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_rounding_is_paid_for() -> None:
     """Each coordinate of a sum may move by half a step: a row's reach grows by step * sqrt(d)."""
     many = 100_000
     exact, coarse = mechanism(1, 1), mechanism(1, 1)
-    small = exact.release("sums", [np.zeros(4)], 1.0, 1.0)
+    small = exact.release([Message("sums", np.zeros(4), 1.0, 1.0)])
     assert np.isfinite(small).all()
-    noise = coarse.release("sums", [np.zeros(many)], 1.0, 1.0)
+    noise = coarse.release([Message("sums", np.zeros(many), 1.0, 1.0)])
     assert noise.std() > 1 - 4 / math.sqrt(2 * many)

@@ -85,7 +85,7 @@ def test_noise_in_the_gradient_is_as_told(whole: bool) -> None:
     assert noise.std() == pytest.approx(private.gradient_noise, rel=0.1)
     gaps = np.array([float(one.d[0] - still.d[0]) for one in answers])
     one = private.mechanism.deviation(clip.loss, plan.loss)
-    assert gaps.std() == pytest.approx(one * np.hypot(*(1 / private.sizes)), rel=0.15)
+    assert gaps.std() == pytest.approx(one * np.hypot(*(1 / private.server.sizes)), rel=0.15)
     assert len(private.mechanism.ledger.releases) == 800
 
 

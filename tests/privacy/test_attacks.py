@@ -20,7 +20,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from fairsilo.compute import jnp
-from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split
+from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Message, Plan, Split
 from fairsilo.engine import Clientwise, Private, Rows
 from fairsilo.fairness import Dgeo
 from fairsilo.fairness.weigh import totals_of, weigh
@@ -126,10 +126,8 @@ class Watched(Mechanism):
 
     left: list[Floats] = field(default_factory=list)
 
-    def release(
-        self, name: str, messages: Sequence[Floats], sensitivity: float, multiplier: float
-    ) -> Floats:
-        self.left.append(super().release(name, messages, sensitivity, multiplier))
+    def release(self, messages: Sequence[Message]) -> Floats:
+        self.left.append(super().release(messages))
         return self.left[-1]
 
 

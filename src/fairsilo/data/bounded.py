@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fairsilo.data.columns import column, numbers
 from fairsilo.data.encoder import Encoder, Scaling
 from fairsilo.data.schema import Number, Schema
+from fairsilo.dp import Message, Plan
 from fairsilo.errors import FairSiloError
 
 SURE = 4.0
@@ -53,6 +54,11 @@ def bounded_sums(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
         u = np.where(missing, 0.0, u)
         parts.append(np.array([missing.sum(), u.sum(), np.square(u).sum()]))
     return np.concatenate(parts)
+
+
+def encoder_message(frame: pd.DataFrame, schema: Schema, plan: Plan) -> Message:
+    """What one silo is about to release of its rows, so that an encoder can be fitted."""
+    return Message("encoder", bounded_sums(frame, schema), sensitivity(schema), plan.encoder)
 
 
 def encoder_of_sums(schema: Schema, sums: NDArray[np.float64], deviation: float) -> Encoder:

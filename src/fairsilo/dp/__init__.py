@@ -1,7 +1,7 @@
 """Differential privacy of what silos release: budget, noise, clipping bounds, plan."""
 
 from fairsilo.dp.budget import Budget, BudgetSpent, Ledger, Release, epsilon_of
-from fairsilo.dp.mechanism import Mechanism, smallest_sum
+from fairsilo.dp.mechanism import Mechanism, Message, deviation, share, smallest_sum
 from fairsilo.dp.plan import Clip, Plan, Split
 
 __all__ = [
@@ -10,9 +10,12 @@ __all__ = [
     "Clip",
     "Ledger",
     "Mechanism",
+    "Message",
     "Plan",
     "Release",
     "Split",
+    "deviation",
     "epsilon_of",
+    "share",
     "smallest_sum",
 ]

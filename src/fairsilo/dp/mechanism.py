@@ -30,6 +30,36 @@ def smallest_sum(silos: int) -> int:
     return default_threshold(silos)
 
 
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Sums that are about to leave a silo, as they are: noise comes in `share`."""
+
+    name: str
+    values: Floats
+    sensitivity: float
+    """The farthest that one row moves the sums together."""
+    multiplier: float
+    """The standard deviation of the noise in units of the sensitivity."""
+
+    @property
+    def release(self) -> Release:
+        """What the ledger notes of it."""
+        return Release(self.name, self.multiplier)
+
+
+def share(message: Message, smallest: int, silos: int = 1, source: Source = os.urandom) -> Floats:
+    """What leaves: the sums and one silo's share of the noise, or the shares of several in one."""
+    reach = message.sensitivity
+    step = grid(message.multiplier * reach / math.sqrt(smallest))
+    scale = message.multiplier * padded(reach, message.values.size, step)
+    return blur(message.values, scale * math.sqrt(silos / smallest), step, source)
+
+
+def deviation(sensitivity: float, multiplier: float, silos: int, smallest: int) -> float:
+    """The standard deviation of the noise in a released sum over so many silos."""
+    return multiplier * sensitivity * math.sqrt(silos / smallest)
+
+
 @dataclass
 class Mechanism:
     """The silos' noise and their ledgers, which are all alike: each answers every question."""
@@ -42,24 +72,20 @@ class Mechanism:
     numbers: int = 0
     """How many numbers each silo has sent."""
 
-    def release(
-        self, name: str, messages: Sequence[Floats], sensitivity: float, multiplier: float
-    ) -> Floats:
+    def release(self, messages: Sequence[Message]) -> Floats:
         """The sum of what the silos send, noise and all.
 
         One message per silo; or one for all of them together, which then carries the noise of all
         their shares: the same distribution for less work.
         """
-        self.ledger.charge(Release(name, multiplier))
-        size = messages[0].size
-        self.numbers += size
-        share = multiplier * sensitivity * math.sqrt(self.silos / len(messages) / self.smallest)
-        step = grid(multiplier * sensitivity / math.sqrt(self.smallest))
-        scale = share * padded(sensitivity, size, step) / sensitivity
-        sent = [blur(message, scale, step, self.source) for message in messages]
+        first = messages[0]
+        self.ledger.charge(first.release)
+        self.numbers += first.values.size
+        together = self.silos // len(messages)
+        sent = [share(one, self.smallest, together, self.source) for one in messages]
         total: Floats = np.sum(sent, axis=0)
         return total
 
     def deviation(self, sensitivity: float, multiplier: float) -> float:
         """The standard deviation of the noise in a released sum over all silos."""
-        return multiplier * sensitivity * math.sqrt(self.silos / self.smallest)
+        return deviation(sensitivity, multiplier, self.silos, self.smallest)

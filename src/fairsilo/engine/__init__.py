@@ -4,12 +4,13 @@ from fairsilo.engine.base import Outcome, Watch, numbers_down, numbers_up
 from fairsilo.engine.clientwise import Clientwise
 from fairsilo.engine.coded import Coded, Layout, Table, code, dense
 from fairsilo.engine.pooled import Pooled
-from fairsilo.engine.private import Private, noisy_counts, noisy_outcomes
+from fairsilo.engine.private import FromCells, Private, noisy_counts, noisy_outcomes
 from fairsilo.engine.sums import Measure, Rows, even, local_sums, row_sums, stack_silos
 
 __all__ = [
     "Clientwise",
     "Coded",
+    "FromCells",
     "Layout",
     "Measure",
     "Outcome",

@@ -11,7 +11,7 @@ from fairsilo.dp import Clip, Mechanism, Plan
 from fairsilo.engine import Private, Watch, numbers_down
 from fairsilo.fairness import Dgeo
 from fairsilo.method.base import Plain, Task, Trained
-from fairsilo.solver import Noisy
+from fairsilo.solver import Noisy, Solver
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,6 +26,11 @@ class Guarded:
     counts: Floats
 
 
+def solver_under_noise(solver: Solver, rounds: int, noise: float, clip: Clip) -> Solver:
+    """The solver for sums whose gradients have that noise in a coordinate: Newton has its own."""
+    return Noisy(rounds, noise, clip.curvature) if solver.name == "newton" else solver
+
+
 def train_private(task: Task, guard: Guarded, watch: Watch | None = None) -> tuple[Task, Trained]:
     """Train, and the task with the solver that noise made of it."""
     engine = Private(
@@ -38,13 +43,12 @@ def train_private(task: Task, guard: Guarded, watch: Watch | None = None) -> tup
         guard.clip,
         whole=task.engine == "pooled",
     )
-    if task.solver.name == "newton":
-        noisy = Noisy(task.rounds, engine.gradient_noise, guard.clip.curvature)
-        task = replace(task, solver=noisy)
+    solver = solver_under_noise(task.solver, task.rounds, engine.gradient_noise, guard.clip)
+    task = replace(task, solver=solver)
     start = task.model.start(task.seed)
     limits = np.full(len(task.constraints), task.epsilon)
     outcome = engine.solve(task.solver, start, limits, task.rounds, watch)
     size, pairs = task.model.size, len(task.constraints)
-    up = (len(engine.cells) + 1) * (1 + size)
+    up = (len(engine.server.cells) + 1) * (1 + size)
     predictor = Plain(task.model, outcome.theta)
     return task, Trained((predictor,), outcome, up, numbers_down(size, pairs))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,33 @@ import numpy.typing as npt
 import pandas as pd
 
 from fairsilo.data import DATASETS, Encoder, Schema
-from fairsilo.data.bounded import bounded_sums, bounds_of, encoder_of_sums, sensitivity
+from fairsilo.data.bounded import bounds_of, encoder_message, encoder_of_sums, sensitivity
 from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split, smallest_sum
 from fairsilo.engine import Outcome, Watch, noisy_counts, noisy_outcomes
 from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import largest
+from fairsilo.fairness import Dgeo
 from fairsilo.method.private import Guarded, train_private
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import Prepared, prepare
+from fairsilo.run.prepare import prepare
 from fairsilo.run.train import Metrics, Run, Training, ending, measure, plan, test_evidence
 from fairsilo.solver import Status
 
 Floats = npt.NDArray[np.float64]
 ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, unless --rounds says otherwise: every one costs noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What is known of the training rows in the end: noisy sums of every (group, class) cell."""
+
+    counts: Floats
+    losses: Floats
+    right: Floats
+    noise: float
+    """The standard deviation of the noise in a cell's losses."""
 
 
 def execute_private(options: Options, watch: Watch | None = None) -> Run:
@@ -50,10 +64,9 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
         bounds_of(schema)
         mechanism.silos = len(tables)
         mechanism.smallest = smallest_sum(len(tables)) if options.dp_noise == "shared" else 1
-        reach = sensitivity(schema)
-        sums = [bounded_sums(table, schema) for table in tables]
-        total = mechanism.release("encoder", sums, reach, parts.encoder)
-        return encoder_of_sums(schema, total, mechanism.deviation(reach, parts.encoder))
+        total = mechanism.release([encoder_message(table, schema, parts) for table in tables])
+        noise = mechanism.deviation(sensitivity(schema), parts.encoder)
+        return encoder_of_sums(schema, total, noise)
 
     prepared = prepare(options, fit)
     started = time.perf_counter()
@@ -61,25 +74,55 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     if options.method == "fedavg":
         task = replace(task, constraints=())
     counts = noisy_counts(prepared.federation, mechanism, parts, whole)
-    _check_counts(prepared, counts, mechanism.deviation(1.0, parts.counts), options)
+    if options.method == "fedfair":
+        noise = mechanism.deviation(1.0, parts.counts)
+        check_counts(prepared.schema, prepared.cell_pairs, counts, noise)
     task, trained = train_private(task, Guarded(mechanism, parts, clip, counts), watch)
     losses, right = noisy_outcomes(
         task.model, task.federation, trained.outcome.theta, mechanism, parts, clip, whole
     )
     seconds = time.perf_counter() - started
-    noise = mechanism.deviation(clip.loss * np.sqrt(2), parts.final)
+    released = Released(
+        counts, losses, right, mechanism.deviation(clip.loss * np.sqrt(2), parts.final)
+    )
     test = test_evidence(prepared, trained.predictors[0], options.seed).tally
-    classes, tolerance = prepared.schema.classes, task.solver.tolerance
-    training = Training(
-        figures=_figures(prepared, counts, losses, right, noise),
-        by_client=[],
-        reason=_ending(trained.outcome, ending(trained.outcome, tolerance, test, classes, "test")),
-        common=int(np.argmax(counts.sum(axis=0))),
+    training = released_training(
+        released, prepared.cell_pairs, trained.outcome, task.solver.tolerance, test, prepared.schema
     )
     metrics = measure(options, prepared, task, trained, seconds, training)
     metrics["bytes_up"] = 8 * mechanism.numbers * prepared.federation.clients
-    metrics["dp"] = spent(mechanism, options)
+    metrics["dp"] = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
     return Run(options, prepared, trained, metrics)
+
+
+def check_counts(schema: Schema, pairs: Sequence[Dgeo], counts: Floats, noise: float) -> None:
+    """Refuse a constraint whose groups the noise drowns."""
+    for pair in pairs:
+        for g in (pair.a, pair.b):
+            if counts[g, pair.c] < 4 * noise:
+                raise FairSiloError(
+                    f"group {schema.groups[g]!r} has too few training rows of class "
+                    f"{schema.classes[pair.c]!r} to be told from the noise: raise "
+                    "--dp-epsilon, give more rows, or choose other --groups"
+                )
+
+
+def released_training(
+    released: Released,
+    pairs: Sequence[Dgeo],
+    outcome: Outcome,
+    tolerance: float,
+    test: Tally,
+    schema: Schema,
+) -> Training:
+    """What is said of the training rows; whether the model collapsed is seen on the test rows."""
+    plain = ending(outcome, tolerance, test, schema.classes, "test")
+    return Training(
+        figures=_figures(released, pairs),
+        by_client=[],
+        reason=_ending(outcome, plain),
+        common=int(np.argmax(released.counts.sum(axis=0))),
+    )
 
 
 def _ending(outcome: Outcome, plain: str) -> str:
@@ -96,42 +139,28 @@ def _ending(outcome: Outcome, plain: str) -> str:
     return f"{collapsed}; {planned}" if collapsed else planned
 
 
-def _check_counts(prepared: Prepared, counts: Floats, noise: float, options: Options) -> None:
-    """Refuse a constraint whose groups the noise drowns."""
-    for pair in prepared.cell_pairs if options.method == "fedfair" else ():
-        for g in (pair.a, pair.b):
-            if counts[g, pair.c] < 4 * noise:
-                raise FairSiloError(
-                    f"group {prepared.schema.groups[g]!r} has too few training rows of class "
-                    f"{prepared.schema.classes[pair.c]!r} to be told from the noise: raise "
-                    "--dp-epsilon, give more rows, or choose other --groups"
-                )
-
-
-def _figures(
-    prepared: Prepared, counts: Floats, losses: Floats, right: Floats, noise: float
-) -> Metrics:
+def _figures(released: Released, pairs: Sequence[Dgeo]) -> Metrics:
     """`train` of metrics.json from released sums, and how far the noise alone moves DGEO."""
+    counts, losses = released.counts, released.losses
     rows = counts.sum()
     gaps: list[float | None] = []
     spreads = [0.0]
-    for pair in prepared.cell_pairs:
+    for pair in pairs:
         sizes = [counts[g, pair.c] for g in (pair.a, pair.b)]
         gaps.append(float(losses[pair.a, pair.c] / sizes[0] - losses[pair.b, pair.c] / sizes[1]))
-        spreads.append(float(noise * np.hypot(1 / sizes[0], 1 / sizes[1])))
+        spreads.append(float(released.noise * np.hypot(1 / sizes[0], 1 / sizes[1])))
     return {
         "rows": round(float(rows)),
         "loss": float(losses.sum() / rows),
-        "accuracy": float(np.clip(right.sum() / rows, 0, 1)),
+        "accuracy": float(np.clip(released.right.sum() / rows, 0, 1)),
         "dgeo_mean": None,
         "dgeo_pooled": largest(gaps),
         "dgeo_noise": max(spreads),
     }
 
 
-def spent(mechanism: Mechanism, options: Options) -> dict[str, Any]:
+def spent(ledger: Ledger, noise: str, smallest: int) -> dict[str, Any]:
     """`dp` of metrics.json: the budget, what was spent of it and on what."""
-    ledger = mechanism.ledger
     counts = Counter(release.name for release in ledger.releases)
     multipliers = {release.name: release.multiplier for release in ledger.releases}
     return {
@@ -143,6 +172,6 @@ def spent(mechanism: Mechanism, options: Options) -> dict[str, Any]:
             {"release": name, "times": counts[name], "noise_multiplier": multipliers[name]}
             for name in counts
         ],
-        "noise": options.dp_noise,
-        "smallest_sum": mechanism.smallest,
+        "noise": noise,
+        "smallest_sum": smallest,
     }
