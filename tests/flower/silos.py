@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairsilo.data import infer_schema, make_table
+from fairsilo.data import Number, Schema, infer_schema, make_table
 from fairsilo.flower.charter import FILE, Charter, Member
 from fairsilo.flower.client import reply_to
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import make_key
 from fairsilo.flower.options import options_of
 from fairsilo.flower.post import Fault, Traffic, size_of
-from fairsilo.flower.server import SESSIONS, gather_for
-from fairsilo.flower.session import Session
+from fairsilo.flower.server import gather_for, session_for
 from fairsilo.flower.wire import Record
 from fairsilo.method.base import Plain
 from fairsilo.model import MODELS
@@ -47,6 +46,8 @@ def make_town(
     frame = make_table(rows, silos=silos, bias=1.0, **(table or {}))
     frame["part"] = np.where(np.arange(rows) % 8 == 7, "test", "train")
     schema = infer_schema(frame, label="label", group="group", exclude=["client", "part"])
+    if kw.get("dp") is not None:
+        schema = bounded(schema)
     names = sorted(set(frame["client"]))
     members = []
     for name in names:
@@ -68,9 +69,26 @@ def make_town(
         (own / FILE).write_text(charter.to_json())
         (own / "silo.toml").write_text(
             f'name = "{name}"\nfederation = "{FILE}"\ndata = "table.csv"\nkey = "node.key"\n'
-            f"plain = {plain}\n"
+            f"plain = {plain}\n{budget_lines(charter)}"
         )
     return Town(folder, charter, frame)
+
+
+def bounded(schema: Schema) -> Schema:
+    """The schema with bounds that nobody read off the rows."""
+    features = tuple(
+        f.model_copy(update={"bounds": (-5.0, 5.0)}) if isinstance(f, Number) else f
+        for f in schema.features
+    )
+    return schema.model_copy(update={"features": features})
+
+
+def budget_lines(charter: Charter) -> str:
+    """A silo's own budget: that of one run."""
+    if charter.dp is None:
+        return ""
+    dp = charter.dp
+    return f"dp_budget_epsilon = {dp.epsilon}\ndp_budget_delta = {dp.delta}\n"
 
 
 @dataclass
@@ -114,8 +132,7 @@ def train(
     events: list[dict[str, Any]] = []
     gather = gather_for(town.charter, post, post.run, 1.0)
     keep = Journal(journal, town.charter.fingerprint, resume)
-    kind = SESSIONS.get(town.charter.method, Session)
-    session = kind(town.charter, gather, keep, post.present(), events.append)
+    session = session_for(town.charter)(town.charter, gather, keep, post.present(), events.append)
     return session.train(baseline), events
 
 
@@ -125,6 +142,10 @@ def simulate(town: Town, folder: Path, without: tuple[str, ...] = ()) -> Run:
     path = folder / "simulated.csv"
     town.table[~town.table["client"].isin(without)].to_csv(path, index=False)
     options = options_of(charter, str(path), "client")
+    if charter.dp is not None:
+        declared = folder / "schema.json"
+        declared.write_text(charter.table.model_dump_json())
+        options = replace(options, schema=declared)
     return execute(options, baseline=False)
 
 

@@ -20,12 +20,16 @@ from flwr.common.config import validate_config
 from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
-from fairsilo.data import make_table
+from fairsilo.data import infer_schema, make_table
+from fairsilo.dp import Budget, Release
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import make_certificates
 from fairsilo.flower.charter import FILE, Charter, Member, read_charter, readable
 from fairsilo.flower.keys import make_key, read_public_key, silo_names
+from fairsilo.flower.ledger import spend
+from fairsilo.flower.settings import read_settings
 from fairsilo.flower.workspace import Workspace
+from tests.flower.silos import bounded
 
 runner = CliRunner()
 
@@ -171,7 +175,7 @@ def test_the_fingerprint_depends_on_every_field(consortium: tuple[Path, list[str
         (["--silo", "x=nowhere.pub"], "cannot read the public key"),
         (["--minimum-silos", "9"], "more than there are silos"),
         (["--threshold", "1"], "threshold 1 must be"),
-        (["--data", "adult"], "give --sample TABLE or --data NAME"),
+        (["--data", "adult"], "give one of --sample TABLE"),
         (["--split", "label"], "split column"),
     ],
 )
@@ -272,3 +276,39 @@ def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
     charter = {"name": "a b", "public_key": "x"}
     with pytest.raises(ValueError, match="pattern"):
         Member(**charter)
+
+
+def test_differential_privacy_is_agreed_on_and_budgeted(
+    consortium: tuple[Path, list[str]],
+) -> None:
+    folder, arguments = consortium
+    sample = folder / "sample.csv"
+    frame = pd.read_csv(sample).assign(part="train")
+    frame.loc[::8, "part"] = "test"
+    frame.to_csv(sample, index=False)
+    private = ["--split", "part", "--dp-epsilon", "4"]
+    done = run("init", "--folder", str(folder / "work"), *arguments, *private)
+    assert "column 'x0' has no declared bounds" in str(done.exception)
+    schema = bounded(infer_schema(frame, label="label", group="group", exclude=["part"]))
+    (folder / "schema.json").write_text(schema.model_dump_json())
+    declared = ["--schema", str(folder / "schema.json"), *arguments[arguments.index("--silo") :]]
+    declared += ["--protected-class", "1"]
+    done = run("init", "--folder", str(folder / "work"), *declared, *private)
+    assert done.exit_code == 0, done.exception
+    own = folder / "work" / "silos" / "bank"
+    charter = read_charter(own / FILE)
+    assert charter.dp is not None
+    assert (charter.dp.epsilon, charter.rounds) == (4.0, 6)
+    assert "(4, 1e-05)-differentially private" in (folder / "work" / "README.md").read_text()
+    (own / "node.key").write_bytes((folder / "at" / "bank" / "node.key").read_bytes())
+    (own / "node.key").chmod(0o600)
+    frame.to_csv(own / "table.csv", index=False)
+    done = run("check", "--settings", str(own / "silo.toml"))
+    assert done.exit_code == 0, done.output
+    assert "a run spends (4, 1e-05)" in done.output
+    assert "epsilon 0 of this silo's 4 is spent in 0 releases" in done.output
+    settings = read_settings(own / "silo.toml")
+    spend(settings.ledger, Budget(4.0, 1e-5), [Release("counts", 5.0)])
+    done = run("check", "--settings", str(own / "silo.toml"))
+    assert done.exit_code == 0, "a node that crashed must come back to finish its run"
+    assert "another whole run would pass this silo's privacy budget" in done.output

@@ -1,11 +1,15 @@
-"""`fairsilo data list|get|check`."""
+"""`fairsilo data list|get|check|schema`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="The three data sets of the paper.")
+from fairsilo.cli.given import Client
+
+app = typer.Typer(
+    no_args_is_help=True, help="The three data sets of the paper; the columns of your own."
+)
 
 Name = Annotated[str, typer.Argument(help="adult, compas or drug.")]
 Folder = Annotated[
@@ -66,3 +70,40 @@ def check(
             print(f"{result.name}: {result.problem}")
     if not all(result.ok for result in results):
         raise typer.Exit(1)
+
+
+@app.command()
+def schema(
+    data: Annotated[
+        str, typer.Option(help="A CSV or Parquet file, or a folder with a file per client.")
+    ],
+    label: Annotated[str, typer.Option(help="Column with the class.")],
+    group: Annotated[str, typer.Option(help="Column with the group.")],
+    client: Client = None,
+    split: Annotated[str | None, typer.Option(help="Column with train and test.")] = None,
+    drop_group: Annotated[bool, typer.Option(help="Leave the group out of the features.")] = False,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("schema.json"),
+) -> None:
+    """Draft a --schema file for your own table; the bounds of its numbers are yours to fill in."""
+    import json
+
+    from fairsilo.data import CLIENT_COLUMN, Number, infer_schema, read_table, write_atomic
+    from fairsilo.errors import FairSiloError
+
+    if out.exists():
+        raise FairSiloError(f"--out {out} exists already: give another file")
+    frame = read_table(data)
+    exclude = {name for name in (client, split) if name is not None}
+    if Path(data).is_dir():
+        exclude.add(CLIENT_COLUMN)
+    found = infer_schema(frame, label=label, group=group, exclude=exclude, drop_group=drop_group)
+    write_atomic(out, (json.dumps(found.model_dump(mode="json"), indent=1) + "\n").encode())
+    open_ = [f.name for f in found.features if isinstance(f, Number)]
+    print(f"{out}: {len(found.features)} features of {data}")
+    if open_:
+        print(f"numbers without bounds: {', '.join(open_)}")
+    print(
+        "For differential privacy write what is publicly known into the file, and nothing that was "
+        'seen in the rows: "bounds": [lowest, highest] for every number, and the values of '
+        "categories, classes and groups, which are now those of this table."
+    )

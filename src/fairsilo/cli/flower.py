@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairsilo.cli.given import shares
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ app = typer.Typer(no_args_is_help=True, help="Train over a real network, on Flow
 Folder = Annotated[Path, typer.Option(help="Working folder that `flower init` wrote.")]
 Out = Annotated[Path, typer.Option(help="Run folder, as `fairsilo train` writes it.")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for all silos at the start.")]
+DpEpsilon = Annotated[
+    float | None,
+    typer.Option(help="Differential privacy of a training row: the epsilon of a run."),
+]
+DpDelta = Annotated[float, typer.Option(help="The delta of --dp-epsilon.")]
 Timeout = Annotated[float, typer.Option(help="Seconds a silo has for one answer.")]
 CLEAR = (
     "warning: without secure aggregation the server sees every silo's own sums: its losses, "
@@ -48,8 +54,12 @@ def init(
         Path | None,
         typer.Option(help="A table (CSV or Parquet, may be made up) with all columns and values."),
     ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="Instead of --sample: declared columns, as `data schema` drafts them."),
+    ] = None,
     data: Annotated[
-        str | None, typer.Option(help="A named data set instead of --sample: adult, compas, drug.")
+        str | None, typer.Option(help="Instead of --sample: a data set, adult, compas or drug.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
     protected_class: Annotated[
@@ -69,7 +79,10 @@ def init(
     epsilon: Annotated[float, typer.Option(help="Largest allowed DGEO.")] = 0.05,
     rounds: Annotated[
         int | None,
-        typer.Option(help="Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af)."),
+        typer.Option(
+            help="Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af); with "
+            "--dp-epsilon 6 (newton), 1000 (agp)."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the start and of drawn test rows.")] = 0,
     minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
@@ -85,6 +98,12 @@ def init(
     recount: Annotated[
         bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
     ] = False,
+    dp_epsilon: DpEpsilon = None,
+    dp_delta: DpDelta = 1e-5,
+    dp_split: Annotated[
+        str, typer.Option(help="Shares of the budget: encoder, objective, constraint.")
+    ] = "0.1,0.75,0.15",
+    dp_clip: Annotated[float, typer.Option(help="Longest gradient of a row.")] = 1.0,
     host: Annotated[str, typer.Option(help="Name or address of the SuperLink.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port of the SuperLink.")] = 8000,
     name: Annotated[str, typer.Option(help="Name of the federation.")] = "federation",
@@ -97,8 +116,9 @@ def init(
 
     wanted = None if groups is None else tuple(one.strip() for one in groups.split(","))
     table, compared, protected = draft_table(
-        sample, data, label, group, wanted, protected_class, split, drop_group
+        sample, data, schema, label, group, wanted, protected_class, split, drop_group
     )
+    promise = _promise(dp_epsilon, dp_delta, split=shares(dp_split), clip=dp_clip)
     values: dict[str, Any] = {
         "name": name,
         "table": table,
@@ -111,13 +131,14 @@ def init(
         "solver": solver,
         "estimator": estimator,
         "epsilon": epsilon,
-        "rounds": rounds or rounds_of(method, solver),
+        "rounds": rounds or rounds_of(method, solver, promise is not None),
         "seed": seed,
         "minimum_silos": minimum_silos,
         "secure_aggregation": secure_aggregation,
         "threshold": threshold,
         "signed_survivors": signed_survivors,
         "recount": recount,
+        "dp": promise,
     }
     charter = draft_charter(values, silo)
     _warn_unless(secure_aggregation)
@@ -145,6 +166,8 @@ def check(
         f"{' and '.join(charter.groups)} in {charter.protected_class}; "
         + ("secure aggregation" if charter.secure_aggregation else "NO secure aggregation")
     )
+    if charter.dp is not None:
+        print(f"differential privacy: a run spends ({charter.dp.epsilon:g}, {charter.dp.delta:g})")
     for remark in findings.remarks:
         print(f"remark: {remark}")
     for problem in findings.problems:
@@ -228,6 +251,8 @@ def demo(
     secure_aggregation: Annotated[
         bool, typer.Option(help="Whether the server sees sums over silos only.")
     ] = True,
+    dp_epsilon: DpEpsilon = None,
+    dp_delta: DpDelta = 1e-5,
 ) -> None:
     """ADULT over real processes on this machine, compared with the simulation, all cleaned up."""
     needs_flower()
@@ -247,9 +272,15 @@ def demo(
             epsilon=epsilon,
             estimator=estimator,
             secure_aggregation=secure_aggregation,
+            dp=_promise(dp_epsilon, dp_delta),
         )
     show_result(out / "run")
     show_comparison(comparison)
+
+
+def _promise(dp_epsilon: float | None, dp_delta: float, **more: Any) -> dict[str, Any] | None:
+    """What the federation file says of differential privacy."""
+    return None if dp_epsilon is None else {"epsilon": dp_epsilon, "delta": dp_delta, **more}
 
 
 def _opened(folder: Path) -> Workspace:

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairsilo.cli.show import price
+
 if TYPE_CHECKING:
     from fairsilo.flower.demo import Comparison
 
@@ -70,6 +72,9 @@ def show_result(out: Path) -> None:
             [(metrics["method"], metrics["test"]), ("constant", metrics["constant"])],
         )
     )
+    if "dp" in metrics:
+        noise = metrics["train"]["dgeo_noise"]
+        console.print(price(metrics["dp"], noise), highlight=False, soft_wrap=True)
     mark = "green" if metrics["converged"] else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
@@ -84,8 +89,9 @@ def show_result(out: Path) -> None:
 
 def show_comparison(found: Comparison) -> None:
     """How near the network run is to the simulation."""
+    noise = ", each with noise of its own" if found.noisy else ""
     Console().print(
-        f"against the simulation on the same rows: probabilities differ by at most "
+        f"against the simulation on the same rows{noise}: probabilities differ by at most "
         f"{found.probabilities:.1e}, training loss by {found.loss:.1e}; {found.seconds:.0f} s in "
         "all, nothing is left running",
         highlight=False,

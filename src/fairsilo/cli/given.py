@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from fairsilo.errors import FairSiloError
+
 DATA, WHO, OUT = "Data", "Who holds which row", "Output"
 """Panels of `--help`."""
 
@@ -26,3 +28,15 @@ DataDir = Annotated[
 Client = Annotated[
     str | None, typer.Option(help="Column that says who holds a row.", rich_help_panel=WHO)
 ]
+
+
+def shares(text: str) -> tuple[float, float, float]:
+    """Three numbers with commas between them."""
+    try:
+        encoder, objective, constraint = map(float, text.split(","))
+    except ValueError:
+        raise FairSiloError(
+            f"--dp-split {text!r} is not three numbers (encoder, objective, constraint), such as "
+            "0.1,0.75,0.15"
+        ) from None
+    return encoder, objective, constraint

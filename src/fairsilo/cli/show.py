@@ -96,7 +96,7 @@ def show_run(run: Run, folder: Path) -> None:
     )
     _show_rates(console, metrics)
     if "dp" in metrics:
-        console.print(_price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
+        console.print(price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
     found = metrics["certificate"]
     if found["bounds"]["chebyshev"] is not None:
         met = {True: "limit certified", False: "limit not certified", None: "no limit set"}
@@ -143,7 +143,7 @@ def _show_rates(console: Console, metrics: Metrics) -> None:
         console.print(table)
 
 
-def _price(dp: dict[str, Any], noise: float) -> str:
+def price(dp: dict[str, Any], noise: float) -> str:
     """What differential privacy cost, and how far it blurs what is said of the training rows."""
     return (
         f"differential privacy of a training row: epsilon {dp['epsilon_spent']:.4g} of "

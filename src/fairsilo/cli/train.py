@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairsilo.cli.given import DATA, OUT, WHO, Client, Data, DataDir
+from fairsilo.cli.given import DATA, OUT, WHO, Client, Data, DataDir, shares
 from fairsilo.errors import FairSiloError
 
 HOW, PRIVACY = "Training", "What leaves a client"
@@ -255,7 +255,7 @@ def train(
         min_cell=min_cell,
         dp_epsilon=dp_epsilon,
         dp_delta=dp_delta,
-        dp_split=_shares(dp_split),
+        dp_split=shares(dp_split),
         dp_clip=dp_clip,
         dp_noise=dp_noise,
     )
@@ -268,18 +268,6 @@ def train(
     show_run(run, folder)
     if tracked is not None:
         print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
-
-
-def _shares(text: str) -> tuple[float, float, float]:
-    """Three numbers with commas between them."""
-    try:
-        encoder, objective, constraint = map(float, text.split(","))
-    except ValueError:
-        raise FairSiloError(
-            f"--dp-split {text!r} is not three numbers (encoder, objective, constraint), such as "
-            "0.1,0.75,0.15"
-        ) from None
-    return encoder, objective, constraint
 
 
 def check_out(folder: Path) -> None:

@@ -19,10 +19,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr
-
 from fairsilo.errors import FairSiloError
 
 MARGIN = 1e-6
@@ -69,16 +65,24 @@ class Ledger:
     budget: Budget
     releases: list[Release] = field(default_factory=list)
 
+    def fits(self, release: Release) -> bool:
+        """Whether the release would stay within the budget."""
+        return self.cost + release.cost <= self.budget.total * (1 + ROUNDING)
+
     def charge(self, release: Release) -> None:
         """Write the release down, or refuse it."""
-        spent = sum(one.cost for one in self.releases)
-        if spent + release.cost > self.budget.total * (1 + ROUNDING):
+        if not self.fits(release):
             raise BudgetSpent(
                 f"releasing the {release.name} would pass the privacy budget of "
                 f"({self.budget.epsilon:g}, {self.budget.delta:g}): raise --dp-epsilon or lower "
                 "--rounds"
             )
         self.releases.append(release)
+
+    @property
+    def cost(self) -> float:
+        """The sum of 1/z^2 so far."""
+        return sum(one.cost for one in self.releases)
 
     @property
     def epsilon(self) -> float:
@@ -90,7 +94,7 @@ def epsilon_of(releases: tuple[Release, ...], delta: float) -> float:
     """The epsilon at `delta` of the releases one after the other, by dp-accounting."""
     if not releases:
         return 0.0
-    accounting, accountant = _accountant()
+    accounting, accountant = accountant_of_losses()
     counts = Counter(one.multiplier for one in releases)
     # Many equal releases are first made one, exactly, because composing them costs a convolution
     # for each; the tests compose one by one and get the same number.
@@ -106,16 +110,20 @@ def smallest_multiplier(epsilon: float, delta: float) -> float:
     The exact condition of the Gaussian mechanism (Balle and Wang, 2018): with m = 1/z,
     Phi(m/2 - epsilon/m) - e^epsilon Phi(-m/2 - epsilon/m) <= delta, which rises with m.
     """
+    # Here, because a silo's processes without differential privacy come by and need none of it.
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtr
 
     def excess(m: float) -> float:
-        lost = np.exp(epsilon + log_ndtr(-m / 2 - epsilon / m))
+        lost = math.exp(epsilon + log_ndtr(-m / 2 - epsilon / m))
         return float(ndtr(m / 2 - epsilon / m) - lost - delta)
 
     # At m = 100 + 2 epsilon the mechanism hides nothing; at 1e-9 everything.
     return 1 / float(brentq(excess, 1e-9, 100 + 2 * epsilon, xtol=1e-14, rtol=1e-14))
 
 
-def _accountant() -> tuple[Any, Any]:
+def accountant_of_losses() -> tuple[Any, Any]:
+    """dp-accounting, and its accountant by privacy loss distributions; or what to install."""
     try:
         import dp_accounting
         from dp_accounting.pld import PLDAccountant

@@ -13,8 +13,6 @@ simulation and over a network, where a silo makes them far away from everybody e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -22,18 +20,11 @@ from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Message, Plan
 from fairsilo.engine.clipped import clipped_curvature, clipped_outcomes, clipped_sums
 from fairsilo.engine.sums import Rows
-from fairsilo.fairness.constraint import Dgeo, count_cells
+from fairsilo.fairness.constraint import Cells, count_cells
 from fairsilo.model.base import Model
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Cells = list[tuple[int, int]]
-"""(group, class)."""
-
-
-def constrained(constraints: Sequence[Dgeo]) -> Cells:
-    """The cells that the constraints compare."""
-    return sorted({(g, k.c) for k in constraints for g in (k.a, k.b)})
 
 
 def every(groups: int, classes: int) -> Cells:

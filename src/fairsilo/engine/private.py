@@ -22,7 +22,6 @@ from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.clientwise import padded
 from fairsilo.engine.loop import drive
 from fairsilo.engine.messages import (
-    constrained,
     count_message,
     counts_of,
     every,
@@ -34,7 +33,7 @@ from fairsilo.engine.messages import (
     round_messages,
 )
 from fairsilo.engine.sums import Rows
-from fairsilo.fairness.constraint import Dgeo
+from fairsilo.fairness.constraint import Dgeo, compared_cells
 from fairsilo.model.base import Model
 from fairsilo.partition.federation import Federation
 from fairsilo.solver.base import Order, Query, Solver, Sums
@@ -49,7 +48,7 @@ class FromCells:
 
     def __init__(self, constraints: Sequence[Dgeo], counts: Floats, ask: Ask) -> None:
         self.constraints, self.ask = tuple(constraints), ask
-        self.cells = constrained(constraints)
+        self.cells = compared_cells(constraints)
         self.sizes = np.array([counts[cell] for cell in self.cells])
         self.rows = float(counts.sum())
         self.hess: Floats | None = None

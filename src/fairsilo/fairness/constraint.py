@@ -30,6 +30,8 @@ from fairsilo.errors import FairSiloError
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Cells = list[tuple[int, int]]
+"""Pairs (group, class)."""
 Estimator = Literal["mean", "pooled", "local"]
 ESTIMATORS: tuple[Estimator, ...] = ("mean", "pooled", "local")
 
@@ -82,6 +84,11 @@ class Gap:
         plus[np.ix_(self.a, self.c)] = True
         minus[np.ix_(self.b, self.c)] = True
         return plus, minus
+
+
+def compared_cells(constraints: Iterable[Dgeo]) -> Cells:
+    """The cells that the constraints compare, each once."""
+    return sorted({(g, k.c) for k in constraints for g in (k.a, k.b)})
 
 
 def count_cells(y: Ints, s: Ints, groups: int, classes: int) -> Ints:

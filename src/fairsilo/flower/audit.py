@@ -13,11 +13,12 @@ from fairsilo.auditor.document import Subject, document
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import Auditor
 from fairsilo.evaluate.certificate import Names
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, loss
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Gather
 from fairsilo.flower.post import need
-from fairsilo.flower.vectors import evidence_from_vector, length_of
+from fairsilo.flower.vectors import audited_from_vector, length_of
 from fairsilo.flower.wire import Ask
 from fairsilo.method.base import Plain
 from fairsilo.run import Saved
@@ -39,10 +40,10 @@ def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved
         scalings=np.array(rows, np.float64).reshape(-1),
         theta=model.theta,
     )
-    length = length_of("evaluate", "", charter, model.model.size)
+    length = length_of("audit", "", charter, model.model.size)
     collected = gather.collect(ask, silos, length)
     need(collected.silos, charter.minimum_silos, collected.faults)
-    train, test = evidence_from_vector(collected.vector, charter)
+    train, test = audited_from_vector(collected.vector, charter)
     subject = Subject(
         model=f"the {saved.description.get('method')} run",
         data=charter.name,
@@ -67,10 +68,14 @@ def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved
             "silos": list(collected.silos),
             "absent": absent,
         },
-        "train": {
-            "rows": int(train.tally.counts.sum()),
-            "loss": loss(train.tally),
-            "accuracy": accuracy(train.tally),
-            "dgeo_pooled": dgeo_pooled(train.tally, charter.pairs),
-        },
+        **({} if train is None else {"train": _training(train, charter)}),
+    }
+
+
+def _training(train: Evidence, charter: Charter) -> dict[str, Any]:
+    return {
+        "rows": int(train.tally.counts.sum()),
+        "loss": loss(train.tally),
+        "accuracy": accuracy(train.tally),
+        "dgeo_pooled": dgeo_pooled(train.tally, charter.pairs),
     }

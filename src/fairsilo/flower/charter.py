@@ -14,9 +14,11 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fairsilo.data.schema import Schema
+from fairsilo.data.schema import Number, Schema
+from fairsilo.dp import Budget, Clip, Plan, Split
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Dgeo
+from fairsilo.threshold import default_threshold
 
 FILE = "federation.json"
 
@@ -29,6 +31,29 @@ class Member(BaseModel):
     name: str = Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     public_key: str
     """One line in OpenSSH's format: ecdsa-sha2-nistp384 AAAA..."""
+
+
+class Privacy(BaseModel):
+    """Differential privacy of a training row: the promise of a run, and how it is kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epsilon: float = Field(gt=0, allow_inf_nan=False)
+    delta: float = Field(default=1e-5, gt=0, lt=1)
+    split: tuple[float, float, float] = (0.1, 0.75, 0.15)
+    """The shares of encoder, objective and constraint."""
+    clip: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """The longest gradient of a row."""
+
+    @property
+    def budget(self) -> Budget:
+        """What a run may spend."""
+        return Budget(self.epsilon, self.delta)
+
+    @property
+    def bounds(self) -> Clip:
+        """How much of one row can enter a sum."""
+        return Clip(self.clip)
 
 
 class Charter(BaseModel):
@@ -66,6 +91,8 @@ class Charter(BaseModel):
     """Whether rows may be counted again after the loss of one single silo, which under secure
     aggregation shows that silo's counts to the server. Without it training stops and can be
     resumed when the silo is back."""
+    dp: Privacy | None = None
+    """Differential privacy of all that the silos release in training; None is none."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -88,6 +115,47 @@ class Charter(BaseModel):
         if self.minimum_silos > len(self.silos):
             raise ValueError("minimum_silos is more than there are silos")
         return self
+
+    @model_validator(mode="after")
+    def _private(self) -> Self:
+        if self.dp is None:
+            return self
+        if self.method not in ("fedfair", "fedavg"):
+            raise ValueError(f"method {self.method} has no differential privacy")
+        if self.estimator == "mean":
+            raise ValueError("estimator mean has no differential privacy: take pooled")
+        if self.solver == "lbfgs" or (self.solver == "newton" and self.model == "mlp"):
+            raise ValueError(f"solver {self.solver} does not train {self.model} under noise")
+        if self.split is None:
+            raise ValueError(
+                "differential privacy needs a split column: which rows are drawn for testing would "
+                "change with every row that comes or goes"
+            )
+        for feature in self.table.features:
+            if isinstance(feature, Number) and feature.bounds is None:
+                raise ValueError(
+                    f"column {feature.name!r} has no declared bounds, which differential privacy "
+                    "needs"
+                )
+        try:
+            Split(*self.dp.split)
+        except FairSiloError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def plan(self) -> Plan:
+        """The noise multiplier of every release of a private run."""
+        assert self.dp is not None
+        curvature = self.solver == "newton"
+        return Plan.of(self.dp.budget, Split(*self.dp.split), self.rounds, curvature=curvature)
+
+    @property
+    def smallest_sum(self) -> int:
+        """t, the fewest silos whose sum anybody can see."""
+        if not self.secure_aggregation:
+            return 1
+        return default_threshold(len(self.silos)) if self.threshold is None else self.threshold
 
     @property
     def constraints(self) -> tuple[Dgeo, ...]:

@@ -9,9 +9,12 @@ import pandas as pd
 
 from fairsilo.data.columns import codes_and_texts, column, numbers, positions
 from fairsilo.data.schema import Category, Number
+from fairsilo.dp import Budget, Ledger
+from fairsilo.dp.budget import ROUNDING
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import count_cells
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.ledger import read
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.silo import split_rows
 from fairsilo.flower.table import read_rows
@@ -45,8 +48,9 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
         problems.append("the settings name no private key that exists; make one with keygen")
     if settings.key is not None and settings.key.exists() and settings.key.stat().st_mode & 0o077:
         problems.append(f"others can read the private key {settings.key.name}: chmod 600 it")
-    if charter.secure_aggregation:
+    if charter.secure_aggregation or charter.dp is not None:
         _ledger(settings, problems)
+    _budget(settings, charter, findings)
     try:
         frame = read_rows(settings)
     except FairSiloError as error:
@@ -61,14 +65,37 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
 
 def _ledger(settings: Settings, problems: list[str]) -> None:
     """Without a ledger that can be read and written the silo would open no counts."""
-    from fairsilo.flower.ledger import read
-
     try:
         read(settings.ledger)
     except FairSiloError as error:
         problems.append(f"{error} ({settings.ledger.name})")
     if not os.access(settings.ledger.parent, os.W_OK):
         problems.append(f"the ledger {settings.ledger.name} cannot be written beside the settings")
+
+
+def _budget(settings: Settings, charter: Charter, findings: Findings) -> None:
+    """Whether another run fits into the silo's privacy budget; the sum is dp-accounting's."""
+    epsilon, delta = settings.dp_budget_epsilon, settings.dp_budget_delta
+    if (charter.dp is None) != (epsilon is None):
+        findings.problems.append(
+            "the settings have a privacy budget (dp_budget_epsilon) and the federation file has no "
+            "differential privacy"
+            if charter.dp is None
+            else "the federation file has differential privacy and the settings have no budget for "
+            "it (dp_budget_epsilon)"
+        )
+    if charter.dp is None or epsilon is None or findings.problems:
+        return
+    own = Ledger(Budget(epsilon, delta), read(settings.ledger)[1])
+    findings.remarks.append(
+        f"epsilon {own.epsilon:.4g} of this silo's {epsilon:g} is spent in {len(own.releases)} "
+        f"releases, delta {delta:g}"
+    )
+    if own.cost + charter.dp.budget.total > own.budget.total * (1 + ROUNDING):
+        findings.remarks.append(
+            "another whole run would pass this silo's privacy budget and be refused on the way: "
+            "raise dp_budget_epsilon, or agree on a smaller --dp-epsilon"
+        )
 
 
 def _features(frame: pd.DataFrame, charter: Charter, findings: Findings) -> None:

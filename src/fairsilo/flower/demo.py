@@ -30,6 +30,7 @@ from fairsilo.flower.workspace import Workspace, make_workspace
 from fairsilo.partition import TEST, draw
 from fairsilo.run import execute
 from fairsilo.run import load as load_run
+from fairsilo.run.private import ROUNDS
 
 SPLIT = "part"
 
@@ -44,6 +45,8 @@ class Comparison:
     """Difference of the training losses."""
     seconds: float
     """Of the whole demo."""
+    noisy: bool = False
+    """Whether both had noise of their own."""
 
 
 def make_demo(
@@ -64,6 +67,8 @@ def make_demo(
     for name in names:
         public = make_key(folder / "silos" / name / "node.key", name)
         members.append(Member(name=name, public_key=public))
+    if settings.get("dp") is not None:
+        settings["rounds"] = ROUNDS["newton"]
     charter = Charter(
         name="adult",
         table=schema,
@@ -122,6 +127,10 @@ def compare(space: Workspace, out: Path, left_out: tuple[str, ...] = ()) -> Comp
         named = frame.assign(**{CLIENT_COLUMN: name})
         named.to_csv(table, mode="a" if i else "w", header=not i, index=False)
     options = options_of(charter, str(table), CLIENT_COLUMN)
+    if charter.dp is not None:
+        declared = space.folder / "schema.json"
+        declared.write_text(charter.table.model_dump_json())
+        options = replace(options, schema=declared)
     simulated = execute(options, baseline=False)
     saved = load_run(out)
     rows = read_table(table)
@@ -131,4 +140,9 @@ def compare(space: Workspace, out: Path, left_out: tuple[str, ...] = ()) -> Comp
         simulated.prepared.encoder.transform(rows), nobody
     )
     loss = abs(saved.metrics["train"]["loss"] - simulated.metrics["train"]["loss"])
-    return Comparison(float(np.abs(over_network - here).max()), loss, time.monotonic() - started)
+    return Comparison(
+        float(np.abs(over_network - here).max()),
+        loss,
+        time.monotonic() - started,
+        noisy=charter.dp is not None,
+    )

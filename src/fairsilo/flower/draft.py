@@ -8,23 +8,27 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairsilo.data import DATASETS, infer_schema, load, read_table, schema_of
+from fairsilo.data import DATASETS, infer_schema, load, read_schema, read_table, schema_of
 from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.agnostic_session import AF_ROUNDS
 from fairsilo.flower.charter import Charter, Member
 from fairsilo.flower.keys import read_public_key
+from fairsilo.run.private import ROUNDS as PRIVATE_ROUNDS
 from fairsilo.run.train import ROUNDS
 
 
-def rounds_of(method: str, solver: str) -> int:
+def rounds_of(method: str, solver: str, private: bool = False) -> int:
     """The most rounds unless --rounds says otherwise: those of the simulation."""
+    if private:
+        return PRIVATE_ROUNDS.get(solver, 1)
     return AF_ROUNDS if method == "af" else ROUNDS.get(solver, 1)
 
 
 def draft_table(
     sample: Path | None,
     data: str | None,
+    declared: Path | None,
     label: str | None,
     group: str | None,
     groups: tuple[str, ...] | None,
@@ -36,8 +40,10 @@ def draft_table(
 
     Every category gets a column for values that the file does not know: silos may have some.
     """
-    if (sample is None) == (data is None):
-        raise FairSiloError("give --sample TABLE or --data NAME: which columns are there?")
+    if sum(given is not None for given in (sample, data, declared)) != 1:
+        raise FairSiloError(
+            "give one of --sample TABLE, --schema FILE and --data NAME: which columns are there?"
+        )
     if data is not None:
         if data not in DATASETS:
             raise FairSiloError(f"--data {data!r} is unknown: choose one of {', '.join(DATASETS)}")
@@ -45,6 +51,13 @@ def draft_table(
         schema = schema_of(data, load(data), drop_group=drop_group)
         groups = groups or known.groups
         protected_class = protected_class or known.protected_class
+    elif declared is not None:
+        if label or group or drop_group:
+            raise FairSiloError(
+                "--label, --group and --drop-group are in the file that --schema names: leave them "
+                "out"
+            )
+        schema = read_schema(declared)
     else:
         assert sample is not None
         for name, value in (("label", label), ("group", group)):
@@ -52,13 +65,13 @@ def draft_table(
                 raise FairSiloError(f"--{name} is missing: name the column of the sample")
         assert label is not None
         assert group is not None
-        if protected_class is None:
-            raise FairSiloError("--protected-class is missing: name a class of the label")
         frame = read_table(sample)
         exclude = [split] if split is not None and split in frame.columns else []
         schema = infer_schema(
             frame, label=label, group=group, exclude=exclude, drop_group=drop_group
         )
+    if protected_class is None:
+        raise FairSiloError("--protected-class is missing: name a class of the label")
     features = tuple(
         f.model_copy(update={"other": True}) if isinstance(f, Category) else f
         for f in schema.features

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -17,12 +18,14 @@ import numpy.typing as npt
 from safetensors.numpy import load, save
 
 from fairsilo.data.files import write_atomic
+from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.post import Traffic
 
 Floats = npt.NDArray[np.float64]
 PART = "of "
 """Before a silo's name: its own vector in the file."""
+RELEASES = "releases.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,25 @@ class Journal:
             return None
         self.count += 1
         return self.old[self.count - 1]
+
+    def left(self, kind: str) -> int:
+        """How many entries of a kind are still to be replayed."""
+        return sum(entry.kind == kind for entry in self.old[self.count :])
+
+    def note(self, releases: Sequence[Release]) -> None:
+        """Keep what a private run has asked for so far, answered or not."""
+        content = json.dumps([[one.name, one.multiplier] for one in releases])
+        write_atomic(self.folder / RELEASES, content.encode())
+
+    def releases(self) -> list[Release]:
+        """What the interrupted run had asked for."""
+        path = self.folder / RELEASES
+        if not self.old or not path.exists():
+            return []
+        try:
+            return [Release(str(name), float(z)) for name, z in json.loads(path.read_bytes())]
+        except (OSError, ValueError, TypeError):
+            raise FairSiloError(f"{path} is damaged: run without --resume") from None
 
     def append(self, entry: Entry) -> None:
         """Write an entry, complete or not at all."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fairsilo.flower.charter import Charter
 from fairsilo.run import Options
 
@@ -28,4 +30,17 @@ def options_of(charter: Charter, data: str, client: str | None = None) -> Option
         rounds=charter.rounds,
         # Its message of a silo is the network's; over pooled rows sums would differ in last bits.
         engine="pooled" if client is None else "clientwise",
+        **_private(charter),
     )
+
+
+def _private(charter: Charter) -> dict[str, Any]:
+    if charter.dp is None:
+        return {}
+    return {
+        "dp_epsilon": charter.dp.epsilon,
+        "dp_delta": charter.dp.delta,
+        "dp_split": charter.dp.split,
+        "dp_clip": charter.dp.clip,
+        "dp_noise": "shared" if charter.secure_aggregation else "full",
+    }

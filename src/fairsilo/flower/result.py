@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.engine import numbers_down, numbers_up
+from fairsilo.engine import numbers_down
 from fairsilo.evaluate import Tally, cells_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify
 from fairsilo.evaluate.metrics import accuracy, deo, dgeo_pooled, largest, loss
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.options import options_of
 from fairsilo.flower.session import Finished
+from fairsilo.flower.vectors import length_of
 from fairsilo.method.base import Plain, Trained
 from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.run import Run
 from fairsilo.run.gaps import constraint_gaps, gaps_of
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.train import ending, without_figures
+from fairsilo.run.private import released_training, spent
+from fairsilo.run.train import Training, ending, without_figures
 from fairsilo.solver import SOLVERS, Status
 
 
@@ -32,7 +34,7 @@ def build_run(charter: Charter, finished: Finished, secure: bool) -> Run:
     trained = Trained(
         (Plain(model, finished.outcome.theta),),
         finished.outcome,
-        numbers_up(solver.order, model.size, constraints),
+        length_of("round", solver.order.value, charter, model.size),
         numbers_down(model.size, constraints),
         finished.notes,
     )
@@ -72,8 +74,7 @@ def _metrics(
     charter: Charter, finished: Finished, prepared: Prepared, secure: bool
 ) -> dict[str, Any]:
     outcome, pairs, traffic = finished.outcome, charter.pairs, finished.traffic
-    train, test = finished.train.tally, finished.test.tally
-    mean = largest([finished.train.losses.mean(k) for k in range(len(pairs))])
+    training, test = _training(charter, finished), finished.test.tally
     limit = charter.epsilon if charter.method in ("fedfair", "lco") else None
     names = Names(charter.table.groups, charter.table.classes)
     found = {
@@ -89,20 +90,10 @@ def _metrics(
         "rounds": outcome.rounds,
         "rounds_before": 0,
         "converged": outcome.status is Status.CONVERGED,
-        "reason": _reason(charter, finished),
-        "train": {
-            "rows": int(train.counts.sum()),
-            "loss": loss(train),
-            "accuracy": accuracy(train),
-            "deo": deo(train, pairs),
-            "rate_gap": deo(train, pairs),
-            "dgeo_mean": mean,
-            "dgeo_pooled": dgeo_pooled(train, pairs),
-        },
+        "reason": training.reason,
+        "train": training.figures,
         "test": evaluated(charter, test),
-        "constraints": constraint_gaps(
-            prepared, limit, [gaps_of(train, pair) for pair in pairs], test
-        ),
+        "constraints": constraint_gaps(prepared, limit, training.gaps, test),
         "constant": constant(charter, finished.totals.cells, test),
         "certificate": certify(finished.test, pairs, names, limit, by_silo=True),
         "bytes_up": traffic.up,
@@ -115,7 +106,7 @@ def _metrics(
             if finished.unconstrained is None
             else {"unconstrained": {"test": summary(finished.unconstrained, pairs)}}
         ),
-        "by_client": clients_of(finished.by_silo, pairs),
+        "by_client": training.by_client,
         "network": {
             "fingerprint": charter.fingerprint,
             "secure_aggregation": secure,
@@ -127,7 +118,36 @@ def _metrics(
             ],
         },
     }
+    if finished.ledger is not None:
+        noise = "shared" if charter.secure_aggregation else "full"
+        found["dp"] = spent(finished.ledger, noise, charter.smallest_sum)
     return without_figures(found) if outcome.status is Status.DIVERGED else found
+
+
+def _training(charter: Charter, finished: Finished) -> Training:
+    """What is said of the training rows: their tallies, or what was released of them."""
+    pairs, outcome, tolerance = charter.pairs, finished.outcome, finished.tolerance
+    if finished.train is None:
+        assert finished.released is not None
+        return released_training(
+            finished.released, pairs, outcome, tolerance, finished.test.tally, charter.table
+        )
+    train = finished.train.tally
+    mean = largest([finished.train.losses.mean(k) for k in range(len(pairs))])
+    return Training(
+        figures={
+            "rows": int(train.counts.sum()),
+            "loss": loss(train),
+            "accuracy": accuracy(train),
+            "deo": deo(train, pairs),
+            "rate_gap": deo(train, pairs),
+            "dgeo_mean": mean,
+            "dgeo_pooled": dgeo_pooled(train, pairs),
+        },
+        by_client=clients_of(finished.by_silo, pairs),
+        reason=ending(outcome, tolerance, train, charter.table.classes),
+        gaps=[gaps_of(train, pair) for pair in pairs],
+    )
 
 
 def evaluated(charter: Charter, tally: Tally) -> dict[str, Any]:
@@ -147,9 +167,3 @@ def constant(charter: Charter, cells: np.ndarray, test: Tally) -> dict[str, floa
     result = summary(Tally(counts, 0 * test.losses, 0 * test.squares), charter.pairs)
     result.pop("dgeo_pooled")
     return result
-
-
-def _reason(charter: Charter, finished: Finished) -> str:
-    """Why training ended, in the words of `fairsilo train`."""
-    tolerance = SOLVERS[charter.solver]().tolerance
-    return ending(finished.outcome, tolerance, finished.train.tally, charter.table.classes)

@@ -41,7 +41,9 @@ class Secure:
             faults = self._set_up(silos)
         asked = [name for name in silos if name not in faults]
         number, missing = self._mask(ask, asked, length)
-        if missing and not any(fault.why.startswith("refused") for fault in missing.values()):
+        refused = any(fault.why.startswith("refused") for fault in missing.values())
+        # Under differential privacy every answer costs the silos, so nobody is asked twice.
+        if missing and not refused and self.charter.dp is None:
             if not self.session.rounds_left():
                 faults = self._set_up(asked)
                 asked = [name for name in asked if name not in faults]

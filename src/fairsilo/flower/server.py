@@ -27,14 +27,13 @@ from fairsilo.flower.keys import silo_names
 from fairsilo.flower.launch import PROGRESS
 from fairsilo.flower.local_session import LocalSession
 from fairsilo.flower.post import GridPost, Post
+from fairsilo.flower.private_session import PrivateSession
 from fairsilo.flower.result import build_run
 from fairsilo.flower.secure import Secure
 from fairsilo.flower.session import Session
 from fairsilo.run import load, save
 
 JOURNAL = "journal"
-SESSIONS: dict[str, type[Session]] = {"af": AgnosticSession, "lco": LocalSession}
-"""The methods that do not ask a solver's questions."""
 
 app = ServerApp()
 
@@ -75,10 +74,18 @@ def _coordinate(
         write(found, out)
         return
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))
-    session = SESSIONS.get(charter.method, Session)
+    session = session_for(charter)
     finished = session(charter, gather, journal, silos, say).train(bool(config["baseline"]))
     save(build_run(charter, finished, gather.secure), out)
     journal.clear()
+
+
+def session_for(charter: Charter) -> type[Session]:
+    """AF and LCO do not ask a solver's questions, and a private run asks for other sums."""
+    if charter.dp is not None:
+        return PrivateSession
+    own: dict[str, type[Session]] = {"af": AgnosticSession, "lco": LocalSession}
+    return own.get(charter.method, Session)
 
 
 def post_for(charter: Charter, grid: Grid, simulated: bool) -> GridPost:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from fairsilo.compute import jax
 from fairsilo.data.encoder import Encoder, EncoderSums
+from fairsilo.dp import Ledger
 from fairsilo.engine import Outcome
 from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
@@ -36,6 +37,7 @@ from fairsilo.flower.vectors import evidence_from_vector, length_of, totals_from
 from fairsilo.flower.wire import Ask
 from fairsilo.model import MODELS
 from fairsilo.model.base import Model
+from fairsilo.run.private import Released
 from fairsilo.solver import SOLVERS, Order, Query, Record, Sums
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +61,8 @@ class Finished:
     encoder: Encoder
     totals: Totals
     outcome: Outcome
-    train: Evidence
+    train: Evidence | None
+    """None under differential privacy, where `released` is all that is known."""
     test: Evidence
     silos: tuple[str, ...]
     by_silo: dict[str, Tally]
@@ -72,6 +75,11 @@ class Finished:
     setup_exchanges: int
     notes: tuple[str, ...]
     seconds: float
+    tolerance: float
+    """What counts as converged."""
+    released: Released | None = None
+    ledger: Ledger | None = None
+    """What a private run released."""
 
 
 class Session:
@@ -100,6 +108,7 @@ class Session:
         self.columns = 0
         self.asked: Floats = np.zeros(0)
         self.theta: Floats = np.zeros(0)
+        self.tolerance = SOLVERS[charter.solver]().tolerance
 
     def train(self, baseline: bool = False) -> Finished:
         """Fit the encoder, count, train, evaluate; `baseline`: again without the constraints."""
@@ -136,9 +145,10 @@ class Session:
             setup_exchanges=sum(e.traffic.exchanges for e in self.entries if e.kind in SET_UP),
             notes=tuple(self.notes),
             seconds=sum(e.seconds for e in self.entries),
+            tolerance=self.tolerance,
         )
 
-    def _evaluate(self, outcome: Outcome) -> tuple[Evidence, Evidence]:
+    def _evaluate(self, outcome: Outcome) -> tuple[Evidence | None, Evidence]:
         vector = self._sum("evaluate", theta=np.asarray(outcome.theta))
         return evidence_from_vector(vector, self.charter)
 
@@ -172,7 +182,10 @@ class Session:
         names = self.charter.table.numbers
         count, total, squares = vector[1:].reshape(3, len(names))
         sums = EncoderSums(names, round(vector[0]), count, total, squares)
-        encoder = Encoder.fit(self.charter.table, sums)
+        return self._keep(Encoder.fit(self.charter.table, sums))
+
+    def _keep(self, encoder: Encoder) -> Encoder:
+        """Remember the encoder in the form in which the silos are told."""
         rows = [[s.mean, s.scale, float(s.missing)] for s in encoder.scalings]
         self.scalings = np.array(rows, np.float64).reshape(-1)
         return encoder
@@ -248,17 +261,13 @@ class Session:
             if kind in AGNOSTIC
             else length_of(kind, order, charter, self.width)
         )
+        self._before(kind, order)
         before = replace(self.gather.traffic)
         collected = self.gather.collect(ask, self.silos, length)
         lost = {name: fault.why for name, fault in collected.faults.items()}
         need(collected.silos, charter.minimum_silos, collected.faults)
+        self._refuse_loss(kind, lost)
         partial = bool(lost) and kind in ROUNDS
-        if partial and self.gather.secure and len(lost) == 1 and not charter.recount:
-            name, why = next(iter(lost.items()))
-            raise FairSiloError(
-                f"silo {name} {why}, and counting rows again without it would show its counts to "
-                "the server, which the federation file does not allow: use --resume when it is back"
-            )
         entry = Entry(
             kind=kind,
             number=ask.number,
@@ -267,10 +276,23 @@ class Session:
             lost=lost,
             traffic=self.gather.traffic.since(before),
             vector=None if partial else collected.vector,
-            parts=collected.parts if kind == "evaluate" else {},
+            parts=collected.parts if kind == "evaluate" and charter.dp is None else {},
         )
         self.journal.append(entry)
         return entry
+
+    def _before(self, kind: str, order: str) -> None:
+        """What is done before a question leaves: nothing."""
+
+    def _refuse_loss(self, kind: str, lost: dict[str, str]) -> None:
+        """Stop where going on without a silo would show what it holds."""
+        shown = self.gather.secure and len(lost) == 1 and not self.charter.recount
+        if kind in ROUNDS and shown:
+            name, why = next(iter(lost.items()))
+            raise FairSiloError(
+                f"silo {name} {why}, and counting rows again without it would show its counts to "
+                "the server, which the federation file does not allow: use --resume when it is back"
+            )
 
     def _watch(self, number: int, record: Record) -> None:
         """After every step: remember it, and where the solver stands if it took the step."""

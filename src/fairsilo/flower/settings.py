@@ -32,9 +32,13 @@ class Settings(BaseModel):
     maximum_answers: int = Field(default=1000, ge=1)
     """How many questions of one run the silo answers."""
     ledger: Path = Path("ledger.json")
-    """Over which silos this silo's counts were opened, in all runs; see `ledger`."""
+    """What this silo released and over whom its counts were opened, in all runs; see `ledger`."""
     plain: bool = False
     """Whether the silo also answers without secure aggregation."""
+    dp_budget_epsilon: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """What all runs together may spend of a row's privacy. With it the silo answers only where the
+    federation file has differential privacy, without it only where it has none."""
+    dp_budget_delta: float = Field(default=1e-5, gt=0, lt=1)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -35,7 +35,7 @@ from fairsilo.flower.numbers import (
 )
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.table import read_rows
-from fairsilo.flower.vectors import length_of, totals_from_vector, totals_to_vector
+from fairsilo.flower.vectors import TEST_ONLY, length_of, totals_from_vector, totals_to_vector
 from fairsilo.flower.wire import Ask, pack, unpack
 from fairsilo.partition import TEST, draw, split_column
 
@@ -85,14 +85,38 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
     """The silo's vector, or a `Refusal`; any other error tells of rows and stays in the silo.
 
     Nothing is added to it afterwards: it leaves as it is or behind masks. What a silo does to its
-    message for the sake of privacy is done here, at the end.
+    message for the sake of privacy, noise included, is done here.
     """
     _permit(settings, charter, ask, memory)
     frame = read_rows(settings)
     _unchanged(frame, memory)
     train, test = split_rows(frame, charter)
+    if charter.dp is not None:
+        return _private(settings, charter, ask, (train, test), memory)
     _large_enough(settings, charter, train)
     return _sums(settings, charter, ask, (train, test), memory)
+
+
+def _private(
+    settings: Settings, charter: Charter, ask: Ask, parts: tuple[Part, Part], memory: Memory
+) -> Floats:
+    """Of the training rows what differential privacy lets through; of test rows their evidence."""
+    from fairsilo.flower.private_silo import private_answer
+
+    if ask.kind not in ("encoder", "totals", "round", "evaluate"):
+        raise Refusal("the federation's method has no such question")
+    train, test = parts
+    encoder = None
+    if ask.kind != "encoder":
+        encoder = encoder_of(charter, ask.scalings)
+        _pin(memory, "scalings", ask.scalings)
+    if ask.kind != "evaluate":
+        return private_answer(settings, charter, ask, train, encoder)
+    assert encoder is not None
+    seen = _evidence(settings, charter, ask, test, encoder)
+    if ask.purpose == "audit" or ask.order == TEST_ONLY:
+        return seen
+    return np.concatenate([private_answer(settings, charter, ask, train, encoder), seen])
 
 
 def _sums(
@@ -142,6 +166,16 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
         raise Refusal(f"the federation's method {charter.method!r} has no such question")
     if ask.purpose == "audit" and ask.kind != "evaluate":
         raise Refusal("an audit asks for tallies only")
+    if charter.dp is None and settings.dp_budget_epsilon is not None:
+        raise Refusal(
+            "this silo has a privacy budget and answers only where the federation file has "
+            "differential privacy"
+        )
+    if charter.dp is not None and settings.dp_budget_epsilon is None:
+        raise Refusal(
+            "the federation file has differential privacy and this silo's settings give no budget "
+            "for it (dp_budget_epsilon)"
+        )
     if not charter.secure_aggregation and not settings.plain:
         raise Refusal(
             "the federation file has no secure aggregation and this silo does not answer in the "
@@ -272,16 +306,20 @@ def _agnostic(charter: Charter, ask: Ask, train: Part, encoder: Encoder) -> Floa
 def _evaluate(
     settings: Settings, charter: Charter, ask: Ask, parts: tuple[Part, Part], encoder: Encoder
 ) -> Floats:
-    """Evidence of the training and of the test rows; an audit gets none of small cells."""
+    """Evidence of the training and of the test rows."""
+    return np.concatenate([_evidence(settings, charter, ask, part, encoder) for part in parts])
+
+
+def _evidence(
+    settings: Settings, charter: Charter, ask: Ask, part: Part, encoder: Encoder
+) -> Floats:
+    """Tallies, and the silo's own gap of each pair; an audit gets none of small cells."""
     groups, classes = charter.shape
     least = settings.minimum_cell if ask.purpose == "audit" else 0
-    vectors = []
-    for part in parts:
-        x = encoder.transform(part.frame)
-        losses, predicted = _losses_and_labels(charter, ask.theta, x, part.y)
-        tally = Tally.of(part.y, part.s, predicted, losses, groups=groups, classes=classes)
-        vectors.append(Evidence.of_silo(tally, charter.pairs, least).to_vector())
-    return np.concatenate(vectors)
+    x = encoder.transform(part.frame)
+    losses, predicted = _losses_and_labels(charter, ask.theta, x, part.y)
+    tally = Tally.of(part.y, part.s, predicted, losses, groups=groups, classes=classes)
+    return Evidence.of_silo(tally, charter.pairs, least).to_vector()
 
 
 def _losses_and_labels(charter: Charter, theta: Floats, x: Floats, y: Ints) -> tuple[Floats, Ints]:

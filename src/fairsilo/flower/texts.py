@@ -99,8 +99,13 @@ data = "table.csv"
 key = "node.key"
 
 # Remembers over which silos this silo's counts were opened, so that no later run can subtract its
-# way to a single silo's. Removing the file forgets that.
+# way to a single silo's, and what was released under differential privacy. Removing the file, or
+# putting an old copy back, forgets that.
 ledger = "ledger.json"
+
+# Differential privacy: what all runs together may spend of a row's privacy. With a budget the silo
+# answers only where the federation file has differential privacy, without only where it has none.
+@budget@
 
 # What this silo refuses.
 minimum_rows = 50
@@ -132,6 +137,12 @@ PLAIN = (
     "of its cells), from which it can learn about the silo's rows."
 )
 
+PRIVATE = (
+    "Every answer about training rows carries noise: a run is (@epsilon@, @delta@)-differentially "
+    "private. Each silo counts for itself what it released in all runs, and stops at the budget in "
+    "its silo.toml."
+)
+
 README = """\
 # Federation @name@
 
@@ -144,7 +155,7 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 
 ## The silos
 
-1. Install fairsilo: `pip install 'fairsilo[flower]==@version@'`.
+1. Install fairsilo: `pip install 'fairsilo[@extras@]==@version@'`.
 2. `fairsilo flower keygen --out node.key` was run here before; the private key stays here.
 3. Take the folder silos/NAME from the coordinator, put node.key into it, name the table in
    silo.toml (or a database and a query), and look over what the silo refuses.

@@ -90,6 +90,9 @@ def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Work
         "silos": " ".join(charter.names),
         "environment": texts.ENVIRONMENT,
         "privacy": texts.SECURE if charter.secure_aggregation else texts.PLAIN,
+        "extras": "flower",
+        "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
+        **_private(charter),
     }
     _write(space.app / "pyproject.toml", texts.PYPROJECT, fill)
     package = space.app / "fairsilo_app"
@@ -112,6 +115,19 @@ def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Work
     # Last: a folder with a federation file is complete.
     space.federation.write_text(charter.to_json())
     return space
+
+
+def _private(charter: Charter) -> dict[str, str]:
+    """What differential privacy changes in the files: a silo's budget begins as that of one run."""
+    if charter.dp is None:
+        return {}
+    epsilon, delta = charter.dp.epsilon, charter.dp.delta
+    words = texts.PRIVATE.replace("@epsilon@", f"{epsilon:g}").replace("@delta@", f"{delta:g}")
+    return {
+        "privacy": f"{texts.SECURE if charter.secure_aggregation else texts.PLAIN} {words}",
+        "extras": "flower,privacy",
+        "budget": f"dp_budget_epsilon = {epsilon}\ndp_budget_delta = {delta}",
+    }
 
 
 def _write(path: Path, template: str, fill: dict[str, str]) -> None:

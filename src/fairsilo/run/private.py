@@ -19,7 +19,7 @@ from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split, smallest_s
 from fairsilo.engine import Outcome, Watch, noisy_counts, noisy_outcomes
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
-from fairsilo.evaluate.metrics import largest
+from fairsilo.evaluate.metrics import finite, largest
 from fairsilo.fairness import Dgeo
 from fairsilo.method.private import Guarded, train_private
 from fairsilo.run.options import Options
@@ -34,7 +34,10 @@ ROUNDS = {"newton": 6, "agp": 1000}
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """What is known of the training rows in the end: noisy sums of every (group, class) cell."""
+    """What is known of the training rows in the end: noisy sums of every (group, class) cell.
+
+    Losses and right answers are NaN where there was no budget left to release them.
+    """
 
     counts: Floats
     losses: Floats
@@ -147,12 +150,12 @@ def _figures(released: Released, pairs: Sequence[Dgeo]) -> Metrics:
     spreads = [0.0]
     for pair in pairs:
         sizes = [counts[g, pair.c] for g in (pair.a, pair.b)]
-        gaps.append(float(losses[pair.a, pair.c] / sizes[0] - losses[pair.b, pair.c] / sizes[1]))
+        gaps.append(finite(losses[pair.a, pair.c] / sizes[0] - losses[pair.b, pair.c] / sizes[1]))
         spreads.append(float(released.noise * np.hypot(1 / sizes[0], 1 / sizes[1])))
     return {
         "rows": round(float(rows)),
-        "loss": float(losses.sum() / rows),
-        "accuracy": float(np.clip(released.right.sum() / rows, 0, 1)),
+        "loss": finite(losses.sum() / rows),
+        "accuracy": finite(np.clip(released.right.sum() / rows, 0, 1)),
         "dgeo_mean": None,
         "dgeo_pooled": largest(gaps),
         "dgeo_noise": max(spreads),

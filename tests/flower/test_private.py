@@ -1,0 +1,301 @@
+"""Differential privacy over silos: the simulation's private run, paid for by each silo itself."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fairsilo.dp import Release, epsilon_of
+from fairsilo.errors import FairSiloError
+from fairsilo.flower.audit import audit
+from fairsilo.flower.charter import Charter, Privacy
+from fairsilo.flower.client import reply_to
+from fairsilo.flower.ledger import read
+from fairsilo.flower.post import Fault
+from fairsilo.flower.result import build_run
+from fairsilo.flower.server import gather_for
+from fairsilo.flower.settings import read_settings
+from fairsilo.flower.silo import answer
+from fairsilo.flower.wire import Ask, Record, unpack
+from fairsilo.run import load, save
+from tests.flower.silos import Town, TownPost, largest_gap, make_town, simulate, train
+
+PROMISE = Privacy(epsilon=8.0)
+
+
+def make(folder: Path, **values: Any) -> Town:
+    return make_town(folder, **{"dp": PROMISE, "rounds": 3, "epsilon": 0.1, **values})
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No noise; clipping, rounding to the grid and the ledgers stay."""
+    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
+
+
+def spent_by(town: Town, name: str = "silo0") -> list[Release]:
+    return read(town.folder / name / "ledger.json")[1]
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(
+    ("secure", "settings"),
+    [
+        (True, {}),
+        (False, {}),
+        (True, {"method": "fedavg"}),
+        (True, {"solver": "agp", "rounds": 4}),
+        (False, {"solver": "agp", "model": "mlp", "rounds": 3}),
+    ],
+    ids=["masks", "clear", "fedavg", "agp", "mlp"],
+)
+def test_without_noise_it_is_the_simulation(
+    tmp_path: Path, secure: bool, settings: dict[str, Any]
+) -> None:
+    town = make(tmp_path / "town", secure_aggregation=secure, **settings)
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    run = simulate(town, tmp_path)
+    assert largest_gap(town, finished, run) < 1e-9
+    metrics = build_run(town.charter, finished, secure).metrics
+    assert metrics["train"] == pytest.approx(run.metrics["train"], abs=1e-9)
+    assert metrics["dp"] == run.metrics["dp"]
+    assert metrics["reason"] == run.metrics["reason"]
+    for key in ("accuracy", "deo", "dgeo_pooled", "rows"):
+        assert metrics["test"][key] == pytest.approx(run.metrics["test"][key], abs=1e-9)
+    assert set(metrics) - {"network"} == set(run.metrics)
+    # Each silo counted for itself what the simulation counted for all.
+    counted = [(one["release"], one["times"]) for one in run.metrics["dp"]["ledger"]]
+    names = [release.name for release in spent_by(town)]
+    assert [(name, names.count(name)) for name, _ in counted] == counted
+
+
+def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path) -> None:
+    town = make(tmp_path / "town", rounds=2)
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    run = build_run(town.charter, finished, True)
+    save(run, tmp_path / "run")
+    metrics = load(tmp_path / "run").metrics
+    assert metrics["dp"]["epsilon_spent"] == pytest.approx(8, abs=0.01)
+    assert metrics["dp"]["epsilon_spent"] <= 8
+    assert metrics["dp"]["noise"] == "shared"
+    assert metrics["dp"]["smallest_sum"] == 3
+    assert metrics["train"]["rows"] != len(town.table.query("part == 'train'"))
+    assert metrics["train"]["dgeo_noise"] > 0
+    assert metrics["by_client"] == []
+    assert "for the noise of differential privacy" in (tmp_path / "run/report.html").read_text()
+    # Whoever reads a silo's ledger learns what was asked, and nothing of its rows.
+    content = json.loads((town.folder / "silo0" / "ledger.json").read_text())
+    assert set(content) == {"version", "shown", "released"}
+    assert {key for line in content["released"] for key in line} == {
+        "release", "noise_multiplier", "times"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_second_run_is_refused_by_every_silos_own_ledger(tmp_path: Path, secure: bool) -> None:
+    town = make(tmp_path / "town", rounds=2, secure_aggregation=secure)
+    train(town, TownPost(town), tmp_path / "first")
+    once = spent_by(town)
+    assert epsilon_of(tuple(once), 1e-5) <= 8
+    with pytest.raises(FairSiloError, match="silo's own privacy budget for all runs together"):
+        train(town, TownPost(town, run="2"), tmp_path / "second")
+    assert spent_by(town) == once, "what is refused costs nothing"
+    for name in town.charter.names:
+        path = town.settings(name)
+        path.write_text(path.read_text().replace("= 8.0", "= 16.0"))
+    train(town, TownPost(town, run="3"), tmp_path / "third")
+    assert len(spent_by(town)) == 2 * len(once)
+
+
+def ask(town: Town, kind: str = "totals", **values: Any) -> Record:
+    scalings = np.tile([0.0, 1.0, 0.0], len(town.charter.table.numbers))
+    asked = Ask(kind, 1, town.charter.fingerprint, **{"scalings": scalings, **values})
+    return reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
+
+
+def set_budget(town: Town, epsilon: float) -> None:
+    path = town.settings("silo0")
+    path.write_text(path.read_text().replace("epsilon = 8.0", f"epsilon = {epsilon}"))
+
+
+def test_the_noise_of_an_answer_has_the_promised_variance(tmp_path: Path) -> None:
+    """In the clear all of it; the share under masks is the same code with another t."""
+    town = make(tmp_path, rows=200, secure_aggregation=False)
+    set_budget(town, 1e6)
+    rows = town.table.query("client == 'silo0' and part == 'train'")
+    exact = rows.groupby(["group", "label"]).size().to_numpy()
+    noise = np.concatenate([unpack(ask(town)["vector"]) - exact for _ in range(250)])
+    assert noise.std() == pytest.approx(town.charter.plan.counts, rel=4 / math.sqrt(2 * 1000))
+    assert len({release.multiplier for release in spent_by(town)}) == 1
+    assert len(spent_by(town)) == 250
+
+
+@pytest.mark.parametrize(
+    ("secure", "threshold", "t"), [(False, None, 1), (True, None, 3), (True, 4, 4)]
+)
+def test_the_share_is_dealt_by_the_fewest_that_can_be_summed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secure: bool, threshold: int | None, t: int
+) -> None:
+    """Noise of one standard deviation, exactly: what is added is sigma / sqrt(t)."""
+    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.ones(size))
+    town = make(tmp_path, rows=200, secure_aggregation=secure, threshold=threshold)
+    scalings = np.tile([0.0, 1.0, 0.0], len(town.charter.table.numbers))
+    asked = Ask("totals", 1, town.charter.fingerprint, scalings=scalings)
+    vector = answer(read_settings(town.settings("silo0")), town.charter, asked, {})
+    rows = town.table.query("client == 'silo0' and part == 'train'")
+    noise = vector - rows.groupby(["group", "label"]).size().to_numpy()
+    np.testing.assert_allclose(noise, town.charter.plan.counts / math.sqrt(t), rtol=1e-5)
+
+
+def test_the_server_does_not_choose_the_noise(tmp_path: Path) -> None:
+    """Neither another federation file nor questions out of turn get more than the budget."""
+    town = make(tmp_path, rows=200, secure_aggregation=False)
+    softer = town.charter.model_copy(update={"dp": Privacy(epsilon=500.0)})
+    asked = Ask("totals", 1, softer.fingerprint)
+    reply = reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
+    assert "fingerprints differ" in reply["refused"]
+    replies = [ask(town) for _ in range(200)]
+    answered = sum(not reply["refused"] for reply in replies)
+    assert 0 < answered < 200
+    assert epsilon_of(tuple(spent_by(town)), 1e-5) <= 8
+    assert "privacy budget" in replies[-1]["refused"]
+    assert replies[-1]["vector"] == b""
+
+
+def test_a_damaged_ledger_is_never_taken_for_empty(tmp_path: Path) -> None:
+    town = make(tmp_path, rows=200, secure_aggregation=False)
+    assert not ask(town)["refused"]
+    path = town.folder / "silo0" / "ledger.json"
+    content = json.loads(path.read_text())
+    content["released"][0]["noise_multiplier"] = "none"
+    path.write_text(json.dumps(content))
+    assert ask(town)["refused"]
+    with pytest.raises(FairSiloError, match="is damaged"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("dp", "line", "told"),
+    [
+        (None, "dp_budget_epsilon = 4.0", "answers only where the federation file has"),
+        (PROMISE, "", "give no budget for it"),
+    ],
+)
+def test_budget_and_promise_go_together(
+    tmp_path: Path, dp: Privacy | None, line: str, told: str
+) -> None:
+    town = make(tmp_path, rows=200, secure_aggregation=False, dp=dp)
+    path = town.settings("silo0")
+    kept = [one for one in path.read_text().splitlines() if not one.startswith("dp_")]
+    path.write_text("\n".join([*kept, line]) + "\n")
+    assert told in ask(town)["refused"]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"kind": "local"}, "no such question"),
+        ({"kind": "round", "order": "second", "theta": np.zeros(2)}, "query does not fit"),
+        ({"kind": "round", "order": "first", "theta": np.full(6, np.nan)}, "query does not fit"),
+    ],
+)
+def test_questions_that_do_not_fit_cost_nothing(
+    tmp_path: Path, values: dict[str, Any], told: str
+) -> None:
+    town = make(tmp_path, rows=200, secure_aggregation=False)
+    assert told in ask(town, **values)["refused"]
+    assert not spent_by(town)
+
+
+def test_an_audit_sees_test_rows_only_and_costs_nothing(tmp_path: Path) -> None:
+    town = make(tmp_path / "town", rounds=2, secure_aggregation=False)
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    save(build_run(town.charter, finished, False), tmp_path / "run")
+    before = spent_by(town)
+    gather = gather_for(town.charter, TownPost(town, run="2"), "2", 1.0)
+    found = audit(town.charter, gather, town.charter.names, load(tmp_path / "run"))
+    assert "train" not in found
+    assert 0 < found["rows"] <= len(town.table.query("part == 'test'")), "less small cells"
+    assert spent_by(town) == before
+
+
+class KilledError(BaseException):
+    """Stands for kill -9."""
+
+
+def test_a_question_asked_twice_costs_a_round(tmp_path: Path) -> None:
+    """Killed in the second round; the silos answered, so the answer is paid for and lost."""
+    town = make(tmp_path / "town", rounds=3, secure_aggregation=False)
+
+    def kill(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 4 and name == "silo3":
+            raise KilledError
+        return None
+
+    with pytest.raises(KilledError):
+        train(town, TownPost(town, kill), tmp_path / "journal")
+    finished, _ = train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
+    metrics = build_run(town.charter, finished, False).metrics
+    assert metrics["rounds"] == 2
+    assert "1 of 3 planned rounds were not made" in metrics["notes"][0]
+    assert metrics["dp"]["epsilon_spent"] <= 8
+    ledger = {one["release"]: one["times"] for one in metrics["dp"]["ledger"]}
+    assert ledger == {
+        "encoder": 1, "counts": 1, "gradients": 3, "losses": 3, "curvature": 1, "outcomes": 1
+    }  # fmt: skip
+    assert [one.name for one in spent_by(town)].count("gradients") == 3
+
+
+def test_where_the_last_question_was_lost_the_training_rows_are_not_spoken_of(
+    tmp_path: Path,
+) -> None:
+    town = make(tmp_path / "town", rounds=2, secure_aggregation=False)
+
+    def lose(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        return Fault("is gone") if exchange == 5 and name == "silo1" else None
+
+    with pytest.raises(FairSiloError, match="counts its rows only once: use --resume"):
+        train(town, TownPost(town, lose), tmp_path / "journal")
+    finished, _ = train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
+    run = build_run(town.charter, finished, False)
+    assert run.metrics["train"]["loss"] is None
+    assert run.metrics["test"]["accuracy"] > 0.5
+    assert run.metrics["rounds"] == 2
+    assert run.metrics["dp"]["epsilon_spent"] <= 8
+    save(run, tmp_path / "run")
+
+
+def test_no_second_model_beside_it(tmp_path: Path) -> None:
+    town = make(tmp_path / "town", rows=200)
+    with pytest.raises(FairSiloError, match="--baseline would spend the privacy budget"):
+        train(town, TownPost(town), tmp_path / "journal", baseline=True)
+    assert not spent_by(town)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"estimator": "mean"}, "take pooled"),
+        ({"method": "lco"}, "method lco has no differential privacy"),
+        ({"solver": "lbfgs"}, "does not train lr under noise"),
+        ({"split": None}, "needs a split column"),
+        ({"dp": {"epsilon": 0.0}}, "greater than 0"),
+        ({"dp": {"epsilon": 1.0, "split": (0.5, 0.5, 0.5)}}, "add up to 1"),
+    ],
+)
+def test_a_federation_file_that_cannot_be_kept_is_refused(
+    tmp_path: Path, values: dict[str, Any], told: str
+) -> None:
+    agreed = json.loads(make(tmp_path, rows=200).charter.to_json())
+    with pytest.raises(ValidationError, match=told):
+        Charter.model_validate({**agreed, **values})
+    for feature in agreed["table"]["features"]:
+        feature.pop("bounds", None)
+    with pytest.raises(ValidationError, match="no declared bounds"):
+        Charter.model_validate(agreed)
