@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from fairsilo.errors import FairSiloError
+from fairsilo.fairness import Dgeo
 from fairsilo.method import Trained
 from fairsilo.method.base import Task
 from fairsilo.method.constrained import fedavg, solve, solve_many
 from fairsilo.method.target import gap, proxy, search
+from fairsilo.partition.federation import Federation
 from fairsilo.partition.hold_out import hold_out
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
@@ -64,6 +68,26 @@ def test_a_target_that_holds_anyway_costs_nothing() -> None:
     kept = solve(proxy(given, 0.9))
     np.testing.assert_allclose(kept.outcome.last.loss, free.outcome.last.loss, atol=1e-4)
     assert search(given, 0.9).rounds_before == 0
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_a_constant_start_is_left_though_it_has_no_gap(groups: int) -> None:
+    """Where groups differ more than people, the first step opens gaps that weigh more than the
+    loss it gains: a solver that looks at both would stay with the constant answer."""
+    rng = np.random.default_rng(5)
+    s = rng.integers(0, groups, 1500)
+    x = np.hstack([rng.normal(size=(1500, 2)), np.eye(groups)[s]])
+    base = np.linspace(-0.8, 0.8, groups)[s]
+    y = (0.3 * x[:, 0] + base + rng.logistic(size=1500) > 0).astype(np.int64)
+    rows = Federation.of(x, y, s, np.zeros(1500, np.int64), groups=groups, classes=2)
+    pairs = tuple(Dgeo(a, b, 1) for a, b in itertools.combinations(range(groups), 2))
+    given = task(rows, pairs=pairs, estimator="pooled")
+    trained = solve(proxy(given, 0.03))
+    right = np.mean(trained.predictors[0].labels(rows.x, rows.s, 0) == rows.y)
+    assert trained.outcome.status is Status.CONVERGED
+    assert gap(given, fedavg(given), (rows,)) > 0.9
+    assert gap(given, trained, (rows,)) <= 0.03 + 0.01
+    assert right > max(y.mean(), 1 - y.mean()) + 0.05
 
 
 def test_silo_by_silo_is_the_same() -> None:

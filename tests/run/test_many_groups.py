@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fairsilo
+from fairsilo.auditor import AuditOptions
+from fairsilo.auditor import execute as audit
 from fairsilo.data import make_table
 from fairsilo.data.groups import POOLED
 from fairsilo.errors import FairSiloError
@@ -58,6 +61,7 @@ def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) 
     largest = max(abs(one["test"]["rate"]) for one in metrics["constraints"])
     assert metrics["test"]["deo"] == pytest.approx(largest)
     assert metrics["epsilon"] == 0.2
+    assert metrics["certificate"]["limit"] == 0.01
     save(done, tmp_path / "run")
     report = (tmp_path / "run" / "report.html").read_text()
     assert "g0 \N{MINUS SIGN} g1 (2)" in report
@@ -67,6 +71,13 @@ def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) 
     }  # fmt: skip
     scores, _ = score_table(tmp_path / "run", csv)
     assert set(scores["predicted"]) <= {"0", "1", "2"}
+    clf = fairsilo.load(tmp_path / "run")
+    assert clf.protected_class == [0, 1, 2]
+    assert clf.epsilon == {("g0", "g1"): 0.01, ("g0", "g2"): 0.2, ("g1", "g2"): 0.1}
+    found = audit(AuditOptions(str(csv), model=tmp_path / "run"))
+    assert found["certificate"]["limit"] == 0.01
+    deo = [pair["rate_gap"]["pooled"]["value"] for pair in found["pairs"]]
+    assert deo == pytest.approx([one["test"]["rate"] for one in metrics["constraints"]])
 
 
 def test_each_group_against_the_rest(csv: Path, tmp_path: Path) -> None:

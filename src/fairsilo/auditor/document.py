@@ -16,7 +16,7 @@ from fairsilo import __version__
 from fairsilo.auditor.answers import Answers, of_columns, of_run
 from fairsilo.auditor.onnx import of_onnx
 from fairsilo.auditor.options import AuditOptions
-from fairsilo.auditor.rows import Rows, read_rows
+from fairsilo.auditor.rows import EVERY_CLASS, Rows, read_rows
 from fairsilo.data import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
@@ -86,10 +86,15 @@ def execute(options: AuditOptions) -> Document:
 
 
 def _limit(options: AuditOptions, saved: Saved | None) -> float | None:
+    """What the run limited, where that was a gap of losses within a class as audited here."""
     if options.epsilon is not None or saved is None:
         return options.epsilon
-    limit: float | None = saved.metrics.get("epsilon")
-    return limit
+    if saved.metrics.get("notion", "equal-opportunity") not in ("equal-opportunity", EVERY_CLASS):
+        return None
+    # Where pairs have limits of their own, the certificate is of the strictest.
+    own = [one["epsilon"] for one in saved.metrics.get("constraints", ())]
+    limits = [limit for limit in (saved.metrics.get("epsilon"), *own) if limit is not None]
+    return min(limits, default=None)
 
 
 def gather(rows: Rows, answers: Answers, min_cell: int) -> Evidence:

@@ -21,6 +21,9 @@ from fairsilo.run import Options, Saved
 from fairsilo.run.compare import every_pair
 from fairsilo.run.share import share_out
 
+EVERY_CLASS = "equalized-odds"
+"""The notion that compares the groups in all classes, whichever is protected."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -55,7 +58,7 @@ def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
         known.groups if known else schema.groups
     )  # fmt: skip
     protected = options.protected_class or (
-        (str(description["protected_class"]),) if saved is not None
+        _protected(saved) if saved is not None
         else (known.protected_class,) if known else schema.classes
     )  # fmt: skip
     if protected == ("all",) and "all" not in schema.classes:
@@ -73,6 +76,12 @@ def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
         frame, schema, y, s, owner, silos, pairs, tuple(groups), tuple(protected), which, unseen,
         tuple(name for name in beside if name),
     )  # fmt: skip
+
+
+def _protected(saved: Saved) -> tuple[str, ...]:
+    """The classes in which the run compared its groups."""
+    every = saved.metrics.get("notion") == EVERY_CLASS
+    return saved.schema.classes if every else saved.protected
 
 
 def _trained_with(options: AuditOptions, saved: Saved) -> Options:
@@ -173,7 +182,7 @@ def _split_of_run(
 ) -> np.ndarray | None:
     """The run's own test rows, if this is its table: the split again, and the counts must agree."""
     try:
-        protected = saved.schema.classes.index(str(saved.description["protected_class"]))
+        protected = saved.schema.classes.index(saved.protected[0])
         client, _ = share_out(frame, y, trained, protected)
     except FairSiloError:
         return None

@@ -37,9 +37,9 @@ def load(folder: str | Path) -> FedFairClassifier:
     classes = _values(saved.schema.classes)
     options = described["options"]
     clf = FedFairClassifier(
-        _epsilon(options),
+        _epsilon(described),
         **{name: options[name] for name in PARAMETERS if name in options},
-        protected_class=_protected(described, saved.schema.classes, classes),
+        protected_class=_protected(saved, classes),
         groups=list(described["groups"]),
         max_rounds=options["rounds"],
         random_state=options["seed"],
@@ -70,22 +70,22 @@ def _values(classes: Sequence[str]) -> npt.NDArray[Any]:
     return np.array(whole) if same else np.array(classes, dtype=object)
 
 
-def _epsilon(options: Mapping[str, Any]) -> Any:
-    """The limit; with limits of single pairs, a dict of those."""
-    single = options.get("epsilons") or ()
-    pairs = {tuple(pair.split(":")): limit for pair, limit in single}
-    return pairs or options["epsilon"]
+def _epsilon(described: Mapping[str, Any]) -> Any:
+    """The limit; where single pairs have their own, a dict of all of them."""
+    options = described["options"]
+    if not options.get("epsilons"):
+        return options["epsilon"]
+    return {
+        (one["a"][0], one["b"][0]) if len(one["b"]) == 1 else one["a"][0]: one["epsilon"]
+        for one in described["compared"]
+    }
 
 
-def _protected(
-    described: Mapping[str, Any], names: Sequence[str], classes: npt.NDArray[Any]
-) -> Any:
+def _protected(saved: store.Saved, classes: npt.NDArray[Any]) -> Any:
     """The protected class as a value of `classes_`, or a list of several."""
-    name, values = described["protected_class"], classes.tolist()
-    if name in names:
-        return values[list(names).index(name)]
-    several = name.split(", ")
-    return [values[list(names).index(one)] for one in several if one in names] or name
+    names, values = list(saved.schema.classes), classes.tolist()
+    found = [values[names.index(one)] for one in saved.protected]
+    return found if len(found) > 1 else found[0]
 
 
 def _history(path: Path) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from fairsilo.method.base import Predictor
 from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import MODELS
 from fairsilo.report import card, card_markdown, certificate_text, run_page
+from fairsilo.run.compare import protected_of
 from fairsilo.run.train import Metrics, Run
 
 FORMAT = 1
@@ -36,6 +37,13 @@ class Saved:
     schema: Schema
     description: dict[str, Any]
     metrics: Metrics
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The protected classes, by name."""
+        told = self.description.get("options", {}).get("protected_class")
+        found = protected_of(self.schema, str(told or self.description["protected_class"]))
+        return tuple(self.schema.classes[c] for c in found)
 
 
 def save(run: Run, folder: Path) -> tuple[Path, ...]:

@@ -159,7 +159,10 @@ def measure(
             reduce(add, (one.tally for one in test)),
         ),
         "constant": constant_metrics(prepared, training.common),
-        "certificate": _certificate(prepared, test, limit),
+        # Where pairs have limits of their own, the certificate is of the strictest.
+        "certificate": _certificate(
+            prepared, test, float(np.min(task.epsilon)) if limited else None
+        ),
         "bytes_up": trained.numbers_up * width * clients * rounds,
         "bytes_down": trained.numbers_down * width * clients * rounds,
         # AF asks once more: for the sums of the columns that its reference points follow.

@@ -73,6 +73,9 @@ class Newton:
     watch: int = 4
     """A trial must beat the worst of the last `watch` accepted merits, not the last one: near
     the optimum a full step may first raise the violation (Maratos), and is still the best step."""
+    from_anywhere: bool = False
+    """Take the first step whatever it does to the merit: a constant start has no gap in rates, and
+    any step away from it seems to make things worse."""
     patience: int = 25
     """Rounds without progress after which the solver gives up: a ReLU network sits on a kink,
     where no gradient vanishes, or the constraints cannot be met."""
@@ -116,7 +119,8 @@ class Newton:
         after = merit(sums.loss, sums.d, state.epsilon, state.rho)
         worst = jnp.max(state.past_loss + state.rho * state.past_excess)
         noise = 1e-13 * (1 + jnp.abs(after))
-        accept = finite & (first | (after <= worst - 1e-4 * state.predicted + noise))
+        unmeasured = first | (self.from_anywhere & (state.k == 1))
+        accept = finite & (unmeasured | (after <= worst - 1e-4 * state.predicted + noise))
         past_loss, past_excess = choose(
             accept,
             (
@@ -135,7 +139,7 @@ class Newton:
         residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
         violated = violation(kept.d, state.epsilon)
         best = state.best_loss + state.rho * state.best_excess
-        better = accept & (after < best - 1e-6 * jnp.abs(after))
+        better = accept & (unmeasured | (after < best - 1e-6 * jnp.abs(after)))
         best_loss = jnp.where(better, sums.loss, state.best_loss)
         best_excess = jnp.where(better, excess(sums.d, state.epsilon), state.best_excess)
         idle = jnp.where(better, 0, state.idle + 1).astype(jnp.int32)
