@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ import fairsilo
 from fairsilo.auditor import AuditOptions, execute, write
 from fairsilo.data import load, make_table
 from fairsilo.errors import FairSiloError
+from fairsilo.run import execute as train
+from fairsilo.run import save
 from tests.auditor.conftest import NUMBERS, Case
+from tests.flower.silos import bounded
 
 COLUMNS: dict[str, Any] = {"label": "label", "group": "group", "client": "client"}
 
@@ -47,6 +51,46 @@ def test_a_run_on_its_own_table_is_audited_on_its_test_rows(case: Case) -> None:
     assert found["dgeo"]["pooled"]["value"] == pytest.approx(test["dgeo_pooled"])
     # The run's rows belong to clients, so its own certificate has both estimators too.
     assert found["certificate"] == case.run.metrics["certificate"]
+
+
+def test_the_limit_is_held_against_what_the_run_promised_and_nothing_else(case: Case) -> None:
+    whole = execute(AuditOptions(data=case.table, model=case.model, protected_class=("all",)))
+    assert whole["limits"] == [None, 0.05], "class 0 was never limited"
+    assert whole["certificate"] == case.run.metrics["certificate"]
+    assert any("1 of 2 pairs are compared without a limit" in note for note in whole["notes"])
+    assert len(whole["pairs"]) == 2
+    other = execute(AuditOptions(data=case.table, model=case.model, protected_class=("0",)))
+    assert other["limit"] is None
+    assert "No limit was set" in other["certificate"]["statement"]
+    asked = execute(
+        AuditOptions(data=case.table, model=case.model, protected_class=("all",), epsilon=0.3)
+    )
+    assert asked["limits"] == [0.3, 0.3], "who names a limit means it for all"
+
+
+def test_a_run_that_protects_every_class_is_audited_in_every_class(
+    case: Case, tmp_path: Path
+) -> None:
+    save(train(replace(case.run.options, protected_class="all"), baseline=False), tmp_path / "run")
+    found = execute(AuditOptions(data=case.table, model=tmp_path / "run"))
+    assert found["protected"] == ["0", "1"]
+    assert found["limits"] == [0.05, 0.05]
+    assert found["which"] == "the test rows of the run"
+
+
+def test_a_private_run_is_audited_on_its_test_rows(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knows its number of training rows with noise only, and is told its table all the same."""
+    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.ones(size))
+    declared = bounded(case.run.prepared.schema)
+    (tmp_path / "schema.json").write_text(declared.model_dump_json())
+    options = replace(case.run.options, schema=tmp_path / "schema.json", dp_epsilon=8.0, rounds=2)
+    run = train(options, baseline=False)
+    save(run, tmp_path / "run")
+    assert run.metrics["train"]["rows"] != 600
+    found = execute(AuditOptions(data=case.table, model=tmp_path / "run"))
+    assert (found["rows"], found["unseen"]) == (300, True)
 
 
 def test_rows_that_training_saw_give_no_certificate(case: Case) -> None:

@@ -103,3 +103,18 @@ def test_of_several_pairs_the_largest_bound_counts_and_all_must_be_known() -> No
     pairs = (Dgeo(0, 1, 1), Dgeo(0, 2, 1))
     found = certify(evidence(([1, 2, 3], [0, 2]), pairs=pairs), pairs, NAMES, 8.0, by_silo=False)
     assert found["met"] is None
+
+
+def test_every_pair_is_held_to_its_own_limit_and_only_those_that_have_one() -> None:
+    pairs = (Dgeo(0, 1, 1), Dgeo(1, 0, 1))
+    some = evidence(([1, 2, 3], [0, 2]), pairs=pairs)
+    # Both bounds are 6.164: one pair keeps its limit, the other does not.
+    found = certify(some, pairs, NAMES, [8.0, 2.0], by_silo=False)
+    assert found["met"] is False
+    assert "whose bound is farthest above its limit" in found["statement"]
+    assert "not below the limit of 2," in found["statement"]
+    kept = certify(some, pairs, NAMES, [8.0, None], by_silo=False)
+    assert kept["met"] is True
+    assert [line["limit"] for line in kept["pairs"]] == [8.0]
+    none = certify(some, pairs, NAMES, [None, None], by_silo=False)
+    assert (none["met"], none["limit"], len(none["pairs"])) == (None, None, 2)

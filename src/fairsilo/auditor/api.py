@@ -120,7 +120,7 @@ def audit(
         group=str(getattr(sensitive_features, "name", None) or "sensitive_features"),
         groups=compare,
         protected=protected,
-        limit=epsilon,
+        limits=(epsilon,) * len(pairs),
         silos=len(silos),
         min_cell=min_cell,
     )

@@ -16,7 +16,8 @@ from fairsilo import __version__
 from fairsilo.auditor.answers import Answers, of_columns, of_run
 from fairsilo.auditor.onnx import of_onnx
 from fairsilo.auditor.options import AuditOptions
-from fairsilo.auditor.rows import EVERY_CLASS, Rows, read_rows
+from fairsilo.auditor.promise import promised
+from fairsilo.auditor.rows import Rows, read_rows
 from fairsilo.data import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
@@ -46,10 +47,16 @@ class Subject:
     group: str
     groups: Sequence[str]
     protected: Sequence[str]
-    limit: float | None
+    limits: Sequence[float | None]
+    """The limit on DGEO of every pair; None where nobody promised one."""
     silos: int
     min_cell: int | None
     """None where every silo has its own."""
+
+    @property
+    def limit(self) -> float | None:
+        """The strictest of the limits."""
+        return min((one for one in self.limits if one is not None), default=None)
 
 
 def execute(options: AuditOptions) -> Document:
@@ -66,6 +73,12 @@ def execute(options: AuditOptions) -> Document:
         answers = of_columns(options.predictions, options.probability, rows)
         named = [*([options.predictions] if options.predictions else []), *options.probability]
         model = f"column {' and '.join(map(repr, named))}"
+    names = Names(rows.schema.groups, rows.schema.classes)
+    limits = (
+        promised(saved, rows.pairs, names)
+        if saved is not None and options.epsilon is None
+        else (options.epsilon,) * len(rows.pairs)
+    )
     subject = Subject(
         model=model,
         data=Path(options.data).name,
@@ -75,26 +88,13 @@ def execute(options: AuditOptions) -> Document:
         group=rows.schema.group,
         groups=rows.groups,
         protected=rows.protected,
-        limit=_limit(options, saved),
+        limits=limits,
         silos=len(rows.silos),
         min_cell=options.min_cell,
     )
-    names = Names(rows.schema.groups, rows.schema.classes)
     auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
     evidence = gather(rows, answers, options.min_cell)
     return document(subject, auditor, evidence, answers.notes)
-
-
-def _limit(options: AuditOptions, saved: Saved | None) -> float | None:
-    """What the run limited, where that was a gap of losses within a class as audited here."""
-    if options.epsilon is not None or saved is None:
-        return options.epsilon
-    if saved.metrics.get("notion", "equal-opportunity") not in ("equal-opportunity", EVERY_CLASS):
-        return None
-    # Where pairs have limits of their own, the certificate is of the strictest.
-    own = [one["epsilon"] for one in saved.metrics.get("constraints", ())]
-    limits = [limit for limit in (saved.metrics.get("epsilon"), *own) if limit is not None]
-    return min(limits, default=None)
 
 
 def gather(rows: Rows, answers: Answers, min_cell: int) -> Evidence:
@@ -118,7 +118,7 @@ def document(
         certificate = refuse(why, subject.limit, auditor.level)
     else:
         certificate = certify(
-            evidence, auditor.pairs, auditor.names, subject.limit,
+            evidence, auditor.pairs, auditor.names, subject.limits,
             by_silo=True, level=auditor.level, unseen=subject.unseen is True,
         )  # fmt: skip
     found = auditor.findings(evidence)
@@ -126,6 +126,8 @@ def document(
         "format": FORMAT,
         "fairsilo": __version__,
         **vars(subject),
+        "limit": subject.limit,
+        "limits": list(subject.limits),
         "groups": list(subject.groups),
         "protected": list(subject.protected),
         "classes": list(auditor.names.classes),
@@ -167,6 +169,12 @@ def _notes(subject: Subject, evidence: Evidence, found: Document) -> list[str]:
         notes.append(
             "training saw rows of this audit: the figures say how the model treats these rows, and "
             "little about other people"
+        )
+    free = sum(one is None for one in subject.limits)
+    if subject.limit is not None and free:
+        notes.append(
+            f"{free} of {len(subject.limits)} pairs are compared without a limit: the run promised "
+            "none for them, and the certificate is about the others"
         )
     hidden = int(evidence.hidden.sum())
     if hidden:

@@ -13,7 +13,8 @@ assumptions, and the normal quantile is the one-sided one (1.645 for 95 %).
 
 Of several pairs the one with the largest true gap is one of them, whichever it is, and its own
 bound holds: so the largest bound bounds the largest gap at the same level, without a correction.
-The limit is certified where the largest Chebyshev bound is at most epsilon.
+The limit is certified where the Chebyshev bound of every pair is at most the pair's epsilon. Where
+only some pairs have a limit, the certificate is about these.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def certify(
     evidence: Evidence,
     pairs: Sequence[Dgeo],
     names: Names,
-    limit: float | None,
+    limit: float | Sequence[float | None] | None,
     *,
     by_silo: bool,
     level: float = LEVEL,
@@ -61,20 +62,26 @@ def certify(
 ) -> dict[str, Any]:
     """The certificate as it stands in metrics.json; `by_silo` adds the `mean` estimator.
 
-    `unseen` says that training is known not to have seen the rows; else the words leave it open.
+    The limit is that of all pairs, or one for each, None where a pair has none. `unseen` says that
+    training is known not to have seen the rows; else the words leave it open.
     """
-    lines = [_pair(evidence, k, pair, names, level, by_silo) for k, pair in enumerate(pairs)]
+    limits = list(limit) if isinstance(limit, Sequence) else [limit] * len(pairs)
+    limited = [k for k, one in enumerate(limits) if one is not None]
+    lines = [
+        {**_pair(evidence, k, pairs[k], names, level, by_silo), "limit": limits[k]}
+        for k in limited or range(len(pairs))
+    ]
     bounds = {
         name: _largest([line["pooled"] and line["pooled"][name] for line in lines])
         for name in ("chebyshev", "cantelli", "normal")
     }
     found = {
         "level": level,
-        "limit": limit,
+        "limit": min((one for one in limits if one is not None), default=None),
         "rows": int(evidence.tally.counts.sum()),
         "bounds": bounds,
-        "met": None if limit is None or bounds["chebyshev"] is None
-        else bounds["chebyshev"] <= limit,
+        "met": None if not limited or bounds["chebyshev"] is None
+        else all(line["pooled"]["chebyshev"] <= line["limit"] for line in lines),
         "pairs": lines,
     }  # fmt: skip
     return {**found, "statement": statement(found, unseen), "assumes": list(ASSUMES)}
@@ -106,17 +113,19 @@ def radii(variance: float, level: float = LEVEL) -> dict[str, float]:
 
 def statement(found: dict[str, Any], unseen: bool) -> str:
     """The certificate in words that need no statistics."""
-    bound, level, limit = found["bounds"]["chebyshev"], found["level"], found["limit"]
-    if bound is None:
+    level = found["level"]
+    if found["bounds"]["chebyshev"] is None:
         return (
             "There is no certificate: a group has too few held-out rows of the protected class "
             "(at least two are needed) to say how large the gap can be."
         )
-    worst = max(found["pairs"], key=lambda line: line["pooled"]["chebyshev"])
-    gap = worst["pooled"]["gap"]
+    worst = max(found["pairs"], key=lambda line: line["pooled"]["chebyshev"] - (line["limit"] or 0))
+    gap, bound, limit = worst["pooled"]["gap"], worst["pooled"]["chebyshev"], worst["limit"]
     more, less = (worst["a"], worst["b"]) if gap >= 0 else (worst["b"], worst["a"])
+    own = len({line["limit"] for line in found["pairs"]}) > 1
+    which = "whose bound is farthest above its limit" if own else "with the largest bound"
     several = (
-        f" Of {len(found['pairs'])} pairs of groups this is the one with the largest bound."
+        f" Of {len(found['pairs'])} pairs of groups this is the one {which}."
         if len(found["pairs"]) > 1
         else ""
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo.auditor.document import Subject, document
+from fairsilo.auditor.promise import promised
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import Auditor
 from fairsilo.evaluate.certificate import Names
@@ -44,6 +45,7 @@ def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved
     collected = gather.collect(ask, silos, length)
     need(collected.silos, charter.minimum_silos, collected.faults)
     train, test = audited_from_vector(collected.vector, charter)
+    names = Names(charter.table.groups, charter.table.classes)
     subject = Subject(
         model=f"the {saved.description.get('method')} run",
         data=charter.name,
@@ -54,12 +56,12 @@ def audit(charter: Charter, gather: Gather, silos: tuple[str, ...], saved: Saved
         group=charter.table.group,
         groups=charter.groups,
         protected=(charter.protected_class,),
-        limit=saved.metrics.get("epsilon"),
+        limits=promised(saved, charter.pairs, names),
         silos=len(collected.silos),
         min_cell=None,
     )
     absent = {name: fault.why for name, fault in collected.faults.items()}
-    auditor = Auditor(charter.pairs, Names(charter.table.groups, charter.table.classes))
+    auditor = Auditor(charter.pairs, names)
     return {
         **document(subject, auditor, test, [f"silo {name} {why}" for name, why in absent.items()]),
         "network": {

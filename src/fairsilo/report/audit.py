@@ -170,7 +170,9 @@ def _chart(found: Found, key: str, inner: str, outer: str | None) -> Html:
 
     ordered = sorted(found["pairs"], key=lambda p: -abs(p[key]["pooled"]["value"] or 0.0))
     shown = ordered[: MOST_ROWS // 2]
-    limit = found["limit"] if key == "loss_gap" else None
+    # One band for all: where pairs have different limits, or some none, there is no such thing.
+    one = len(set(found["limits"])) == 1
+    limit = found["limit"] if key == "loss_gap" and one else None
     allowed = "" if limit is None else f" The shaded range is the limit, \u00b1{plain(limit)}."
     thin = "" if outer is None else " Thin: Chebyshev\u2019s bound."
     cut = "" if len(shown) == len(ordered) else f" The {len(shown)} largest of {len(ordered)}."

@@ -159,10 +159,7 @@ def measure(
             reduce(add, (one.tally for one in test)),
         ),
         "constant": constant_metrics(prepared, training.common),
-        # Where pairs have limits of their own, the certificate is of the strictest.
-        "certificate": _certificate(
-            prepared, test, float(np.min(task.epsilon)) if limited else None
-        ),
+        "certificate": _certificate(prepared, test, task.epsilon if limited else None),
         "bytes_up": trained.numbers_up * width * clients * rounds,
         "bytes_down": trained.numbers_down * width * clients * rounds,
         # AF asks once more: for the sums of the columns that its reference points follow.
@@ -300,14 +297,17 @@ def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Eviden
     return reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
 
 
-def _certificate(prepared: Prepared, test: Sequence[Evidence], limit: float | None) -> Metrics:
+def _certificate(
+    prepared: Prepared, test: Sequence[Evidence], epsilon: float | Sequence[float] | None
+) -> Metrics:
+    limit = None if epsilon is None else float(np.min(epsilon))
     if len(test) > 1:
         return refuse("this method leaves one model per client, and a certificate is of one", limit)
     if len(prepared.cell_pairs) < len(prepared.constraints):
         return refuse("a certificate is of equal opportunity between pairs of groups", limit)
     names = Names(prepared.schema.groups, prepared.schema.classes)
     by_silo = prepared.test_client is not None
-    return certify(test[0], prepared.cell_pairs, names, limit, by_silo=by_silo)
+    return certify(test[0], prepared.cell_pairs, names, epsilon, by_silo=by_silo)
 
 
 def _on_average(prepared: Prepared, test: Sequence[Evidence]) -> dict[str, float | None]:
