@@ -54,6 +54,8 @@ def test_the_cards_agree_and_hold_the_owners_words(folder: Path, tmp_path: Path)
     ("arguments", "said"),
     [
         (("--to", "sklearn", "--out", "m"), "fairsilo.load reads the run folder itself"),
+        (("--to", "sklearn"), "fairsilo.load reads the run folder itself"),
+        (("--to", "onnx"), "--out is missing"),
         (("--to", "onx", "--out", "m.onnx"), "--to 'onx' is unknown.*perhaps 'onnx'"),
         (("--to", "onnx", "--out", "m.pb"), "must end in .onnx"),
         (("--to", "card", "--out", "m.html"), "must end in .md or .json"),

@@ -72,6 +72,7 @@ def train(fairsilo: Program, change: dict[str, str | None]) -> str:
         ({"--client": None, "--split": None}, "--client"),
         ({"--epsilon": "-0.1"}, "--epsilon"),
         ({"--epsilon": "nan"}, "--epsilon"),
+        ({"--epsilon": "0.1", "--target-deo": "0.02"}, "not both"),
         ({"--label": "group"}, "label and group"),
         ({"--method": "fedfare"}, "perhaps 'fedfair'"),
         ({"--solver": "sgd"}, "--solver"),

@@ -15,7 +15,8 @@ from fairsilo.auditor import execute as audit
 from fairsilo.data import make_table
 from fairsilo.data.groups import POOLED
 from fairsilo.errors import FairSiloError
-from fairsilo.run import Options, Run, execute, save
+from fairsilo.report import card
+from fairsilo.run import Options, Run, execute, load, save
 from fairsilo.run.compare import limits_of
 from fairsilo.run.predict import score_table
 from fairsilo.run.prepare import prepare
@@ -120,7 +121,37 @@ def test_every_notion_leaves_a_folder(notion: str, csv: Path, tmp_path: Path) ->
     assert (metrics["test"]["rate_gap"] is None) == (notion == "bounded-loss")
     assert metrics["test"]["deo"] is not None
     save(done, tmp_path / "run")
-    assert "<html" in (tmp_path / "run" / "report.html").read_text()
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "do not hold both groups" not in report
+    saved = load(tmp_path / "run")
+    made = card(saved.description, saved.metrics)
+    assert made["fairness"]["notion"] == notion
+    for figure in made["metrics"]["test"].values():
+        low, high = figure["interval"] or (figure["value"], figure["value"])
+        assert low <= figure["value"] <= high
+    for pair, one in zip(made["metrics"]["pairs"], metrics["constraints"], strict=True):
+        assert pair["loss_gap"] == pytest.approx(one["test"]["loss"])
+        assert pair["rate_gap"] == pytest.approx(one["test"]["rate"])
+        assert pair["loss_interval"][0] < pair["loss_gap"] < pair["loss_interval"][1]
+
+
+def test_losses_under_a_claim_have_their_own_spread(csv: Path) -> None:
+    """Demographic parity on the test rows: -log p(c | x) of everybody, row by row."""
+    done = run(csv, notion="demographic-parity", groups=("g0", "g1"))
+    prepared, (model,) = done.prepared, done.trained.predictors
+    losses = -np.log(model.probabilities(prepared.test_x, prepared.test_s)[:, 1])
+    for one in done.metrics["test"]["claims"]:
+        mine = losses[prepared.test_s == prepared.schema.groups.index(one["group"])]
+        assert one["claim"] == "1"
+        assert (one["rows"], one["loss"]) == (len(mine), pytest.approx(mine.mean()))
+        assert one["loss_std"] == pytest.approx(mine.std())
+
+
+def test_a_bound_on_losses_that_nobody_can_keep_says_so(csv: Path) -> None:
+    reason = run(csv, notion="bounded-loss", groups=("g0", "g1"), epsilon=0.5).metrics["reason"]
+    assert "not converged" in reason
+    assert "no model was found that keeps the mean loss of every group within the limit" in reason
+    assert "raise epsilon" in reason
 
 
 def test_a_target_in_rates_for_three_groups(csv: Path, tmp_path: Path) -> None:
@@ -129,6 +160,9 @@ def test_a_target_in_rates_for_three_groups(csv: Path, tmp_path: Path) -> None:
     assert done.metrics["epsilon"] is None
     save(done, tmp_path / "run")
     assert "the rates are" in (tmp_path / "run" / "report.html").read_text()
+    text = (tmp_path / "run" / "card.md").read_text()
+    assert "The difference of the groups' rates was to be at most 0.05; on the training" in text
+    assert "Losses are limited" not in text
 
 
 def test_limits_as_they_are_typed() -> None:

@@ -17,7 +17,9 @@ def export(
         str,
         typer.Option(help="onnx (raw columns in, class and probabilities out) or card."),
     ],
-    out: Annotated[Path, typer.Option(help="The file: .onnx for onnx, .md or .json for card.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The file: .onnx for onnx, .md or .json for card.")
+    ] = None,
     use: Annotated[
         str | None, typer.Option(help="What the model is meant for, in your words, for the card.")
     ] = None,
@@ -36,6 +38,8 @@ def export(
     from fairsilo.run.options import choose
 
     choose("--to", to, SUFFIXES)
+    if out is None:
+        raise FairSiloError(f"--out is missing: name a file that ends in {SUFFIXES[to][0]}")
     if out.suffix not in SUFFIXES[to]:
         raise FairSiloError(f"--out {out} must end in {' or '.join(SUFFIXES[to])}")
     if use is not None and to != "card":

@@ -13,11 +13,24 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairsilo.report.text import listing
 from fairsilo.run import Run
 from fairsilo.run.train import Metrics
 from fairsilo.solver import Record
 
 UNDEFINED = "–"  # noqa: RUF001
+
+_LOSSES = {
+    "demographic-parity": ("loss gap", "difference of mean losses, were all of the class"),
+    "accuracy-parity": ("loss gap", "difference of mean losses"),
+    "bounded-loss": ("largest", "largest mean loss of a group"),
+}
+"""What the limit of a notion is set on, where that is not DGEO."""
+_RATES = {
+    "equalized-odds": "the rates of being predicted right are",
+    "demographic-parity": "the shares predicted so are",
+    "accuracy-parity": "the shares predicted right are",
+}
 
 
 class Rounds:
@@ -70,7 +83,8 @@ def show_run(run: Run, folder: Path) -> None:
     metrics = run.metrics
     table = Table(title=_title(run), title_justify="left", title_style="bold")
     table.add_column("test rows", no_wrap=True)
-    for name in ("accuracy", "balanced", "fairness", "harm. mean", "DGEO"):
+    what, meaning = _LOSSES.get(metrics["notion"], ("DGEO", "difference of mean losses"))
+    for name in ("accuracy", "balanced", "fairness", "harm. mean", what):
         table.add_column(name, justify="right")
     lines = [(metrics["method"], metrics["test"], "bold")]
     if "unconstrained" in metrics:
@@ -81,16 +95,16 @@ def show_run(run: Run, folder: Path) -> None:
         table.add_row(name, *(number(values.get(key)) for key in keys), style=style)
     console.print(table)
     console.print(
-        "fairness = 1 - difference of true-positive rates; DGEO = difference of mean losses; "
-        "constant = always the most frequent class",
+        f"fairness = 1 - difference of true-positive rates; {what} = {meaning}; constant = always "
+        "the most frequent class",
         style="dim",
         highlight=False,
     )
     train = metrics["train"]
-    limit = "" if metrics["epsilon"] is None else f", epsilon {metrics['epsilon']:g}"
     console.print(
-        f"on the training rows: loss {number(train['loss'])}, DGEO {number(train['dgeo_pooled'])} "
-        f"(pooled), {number(train['dgeo_mean'])} (mean){limit}",
+        f"on the training rows: loss {number(train['loss'])}, {what} "
+        f"{number(train['dgeo_pooled'])} (pooled), {number(train['dgeo_mean'])} (mean)"
+        f"{_limits(metrics)}",
         highlight=False,
         soft_wrap=True,
     )
@@ -117,6 +131,16 @@ def show_run(run: Run, folder: Path) -> None:
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
 
 
+def _limits(metrics: Metrics) -> str:
+    """The limit on losses; of several the range, for the table below has them all."""
+    if metrics["epsilon"] is None:
+        return ""
+    own = [one["epsilon"] for one in metrics["constraints"]]
+    least = min(own, default=metrics["epsilon"])
+    largest = f"{metrics['epsilon']:g}"
+    return f", epsilon {largest if f'{least:g}' == largest else f'{least:g} to {largest}'}"
+
+
 def _show_rates(console: Console, metrics: Metrics) -> None:
     """What a target in rates, another notion than the usual one and single pairs came to."""
     if metrics["target_deo"] is not None:
@@ -125,22 +149,34 @@ def _show_rates(console: Console, metrics: Metrics) -> None:
             f"{metrics['target_deo']:g}",
             highlight=False,
         )
-    if metrics["notion"] != "equal-opportunity":
+    if metrics["notion"] in _RATES:
+        gap = number(metrics["test"]["rate_gap"])
         console.print(
-            f"{metrics['notion']}: rates of the test rows {number(metrics['test']['rate_gap'])} "
-            "apart",
+            f"{metrics['notion']}: on the test rows {_RATES[metrics['notion']]} {gap} apart",
             highlight=False,
         )
     if len(metrics["constraints"]) > 1:
-        table = Table(title="single constraints", title_justify="left")
-        table.add_column("compared")
-        for name in ("limit", "DGEO train", "DGEO test", "rates test"):
-            table.add_column(name, justify="right")
-        for one in metrics["constraints"]:
-            train, test = one["train"], one["test"]
-            figures = (one["epsilon"], train["loss"], test["loss"], test["rate"])
-            table.add_row(one["name"], *map(number, figures))
-        console.print(table)
+        console.print(_constraints(metrics))
+
+
+def _constraints(metrics: Metrics) -> Table:
+    """Every constraint: what was limited, on training and test rows, and the other of the two."""
+    target, notion = metrics["target_deo"], metrics["notion"]
+    loss = "loss" if notion in _LOSSES else "DGEO"
+    shown = [(loss, "train"), (loss, "test"), ("rates", "test")]
+    if target is not None:
+        shown = [("rates", "train"), ("rates", "test"), (loss, "test")]
+    elif notion == "bounded-loss":
+        shown.pop()
+    table = Table(title="single constraints", title_justify="left")
+    table.add_column("compared")
+    for name in ("limit", *(f"{what} {rows}" for what, rows in shown)):
+        table.add_column(name, justify="right")
+    for one in metrics["constraints"]:
+        limit = one["epsilon"] if target is None else target
+        found = (one[rows]["rate" if what == "rates" else "loss"] for what, rows in shown)
+        table.add_row(one["name"], *map(number, (limit, *found)))
+    return table
 
 
 def price(dp: dict[str, Any], noise: float) -> str:
@@ -157,5 +193,15 @@ def _title(run: Run) -> str:
     return (
         f"{Path(run.options.data).name}: {run.metrics['train']['rows']:,} training rows of "
         f"{prepared.federation.clients} clients, {len(prepared.test_y):,} test rows; "
-        f"{' and '.join(prepared.groups)} in {prepared.protected_class}"
+        f"{listing(list(prepared.groups))}{_where(run)}"
     )
+
+
+def _where(run: Run) -> str:
+    """On which rows, or in which answer, the groups are compared."""
+    protected = run.prepared.protected_class
+    return {
+        "equal-opportunity": f" in {protected}",
+        "equalized-odds": f" in {', '.join(run.prepared.schema.classes)}",
+        "demographic-parity": f", predicted {protected}",
+    }.get(run.options.notion, ", all classes together")

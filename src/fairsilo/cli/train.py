@@ -122,13 +122,13 @@ def train(
         ),
     ] = "equal-opportunity",
     epsilon: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Largest allowed difference of the groups' losses (DGEO); tau of af. For single "
-            "pairs: 0.05,Black:White=0.1; with --against rest: 0.05,Black=0.1.",
+            help="Largest allowed difference of the groups' losses (DGEO), default 0.05; tau of "
+            "af. For single pairs: 0.05,Black:White=0.1; with --against rest: 0.05,Black=0.1.",
             rich_help_panel=HOW,
         ),
-    ] = "0.05",
+    ] = None,
     target_deo: Annotated[
         float | None,
         typer.Option(
@@ -219,9 +219,12 @@ def train(
     from fairsilo.cli.show import Rounds, show_run
     from fairsilo.run import Options, execute, save
     from fairsilo.run.compare import limits_of, names_of
+    from fairsilo.run.options import EPSILON
     from fairsilo.run.track import open_store
 
-    limit, limits = limits_of(epsilon)
+    if epsilon is not None and target_deo is not None:
+        raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
+    limit, limits = (EPSILON, ()) if epsilon is None else limits_of(epsilon)
     options = Options(
         data=data,
         label=label,

@@ -70,7 +70,7 @@ def classes_of(estimator: Any, y: Any) -> tuple[npt.NDArray[Any], Ints]:
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        found = f"only one class, {classes[0]!r}" if len(classes) else "no class"
+        found = f"only one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
         raise ValueError(f"y has {found}: pass rows of at least two classes")
     return classes, codes.astype(np.int64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.evaluate.intervals import Moments
 from fairsilo.evaluate.metrics import accuracy, dgeo_pooled, finite
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Constraint
@@ -41,6 +43,23 @@ def cells_of(
                 }
             )
     return cells
+
+
+def claims_of(
+    tally: Tally, groups: Sequence[str], classes: Sequence[str], claims: Sequence[int]
+) -> list[dict[str, Any]]:
+    """For every group and claimed class: mean loss and spread, were all its rows of that class."""
+    if tally.claimed is None:
+        return []
+    rows = tally.cells.sum(axis=1)
+    found = []
+    for g, c in itertools.product(range(len(groups)), claims):
+        total, squares = tally.claimed[:, g, c]
+        if rows[g] and np.isfinite([total, squares]).all():
+            moments = Moments.of_sums(int(rows[g]), total, squares)
+            spread = {"loss": moments.mean, "loss_std": moments.std}
+            found.append({"group": groups[g], "claim": classes[c], "rows": moments.rows, **spread})
+    return found
 
 
 def clients_of(tallies: Mapping[str, Tally], pairs: Sequence[Constraint]) -> list[dict[str, Any]]:

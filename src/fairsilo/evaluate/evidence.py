@@ -99,6 +99,7 @@ class Evidence:
             np.where(small[:, :, None], 0, tally.counts),
             np.where(small, 0.0, tally.losses),
             np.where(small, 0.0, tally.squares),
+            None if small.any() else tally.claimed,
         )
         hits = shown.right.astype(np.float64)
         return cls(

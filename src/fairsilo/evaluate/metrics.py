@@ -60,8 +60,8 @@ def loss_gap(tally: Tally, pair: Constraint) -> float | None:
     if tally.claimed is None:
         return None
     # The losses under a claim are those of all classes together: put them into one column.
-    spread = np.zeros_like(tally.claimed)
-    spread[:, 0] = tally.claimed[:, pair.claim]
+    spread = np.zeros_like(tally.losses)
+    spread[:, 0] = tally.claimed[0, :, pair.claim]
     return _difference(spread, tally, pair)
 
 

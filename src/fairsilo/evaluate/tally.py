@@ -22,8 +22,9 @@ class Tally:
     squares: Floats
     """Sum of squared row losses, (groups, classes): how sure one can be of their mean."""
     claimed: Floats | None = None
-    """Sum of the losses that a group's rows would have if they were of a class, (groups, classes);
-    None where nobody asked for it. Demographic parity compares these."""
+    """Sums of the losses that a group's rows would have if they were of a class, and of their
+    squares, (2, groups, classes); None where nobody asked for it. Demographic parity compares
+    these."""
 
     def __add__(self, other: Tally) -> Tally:
         both = self.claimed is not None and other.claimed is not None

@@ -12,19 +12,20 @@ from typing import Any
 import pandas as pd
 
 from fairsilo.evaluate.intervals import LEVEL, Interval
-from fairsilo.report.sections.cards import FIGURES, span_of
+from fairsilo.report.sections.cards import figures, span_of
 from fairsilo.report.sections.facts import Cell, Facts, Pair
 from fairsilo.report.sections.verdict import price
-from fairsilo.report.sections.words import ESTIMATORS, METHODS, MODELS, SOLVERS, name_of
+from fairsilo.report.sections.words import (
+    ESTIMATORS,
+    METHODS,
+    MODELS,
+    NOTION_LIMITS,
+    NOTIONS,
+    SOLVERS,
+    name_of,
+)
 
 Card = dict[str, Any]
-
-LIMITS = (
-    "Losses are limited, not rates: a small gap of mean losses does not force equal rates.",
-    "The groups are compared within the protected class alone.",
-    "Intervals hold for people like the test rows, and for one figure at a time.",
-    "The label is taken as the truth: where past decisions were unfair, so is what they teach.",
-)
 
 
 def card(
@@ -33,6 +34,9 @@ def card(
     """The card as plain data, from model.json and metrics.json; `use` is the owner's own words."""
     facts = Facts(description, metrics, pd.DataFrame())
     schema, options = description["schema"], description.get("options", {})
+    shown, names = figures(facts), list(description.get("constraints", []))
+    if len(names) != len(facts.pairs):
+        names = [pair.name for pair in facts.pairs]
     trained = {key: metrics.get(key) for key in ("clients", "rounds", "converged", "reason")}
     return {
         "model": {
@@ -50,11 +54,17 @@ def card(
             "features": [_feature(one) for one in schema["features"]],
             "group_column": schema["group"],
             "groups": list(schema["groups"]),
+            "pooled": list(schema.get("pooled", [])),
         },
         "fairness": {
             "compared": list(description.get("constraints", [])),
+            "notion": facts.notion,
+            "means": name_of(NOTIONS, facts.notion),
             "protected_class": facts.protected,
             "epsilon": facts.epsilon,
+            "limits": [one["epsilon"] for one in description.get("compared", [])],
+            "target_deo": facts.target,
+            "training_rate_gap": facts.training_rate_gap,
             "measured": name_of(ESTIMATORS, metrics["estimator"])
             if metrics.get("estimator")
             else None,
@@ -65,20 +75,42 @@ def card(
         "training": {**trained, "solver": name_of(SOLVERS, metrics.get("solver"))},
         "metrics": {
             "level": LEVEL,
-            "test": {key: _figure(facts, key) for key, *_ in FIGURES},
-            "without_a_limit": {key: facts.unconstrained(key) for key, *_ in FIGURES},
-            "constant_answer": {key: facts.constant(key) for key, *_ in FIGURES},
+            "titles": {key: title for key, title, *_ in shown},
+            "test": {key: _figure(facts, key) for key, *_ in shown},
+            "without_a_limit": {key: facts.unconstrained(key) for key, *_ in shown},
+            "constant_answer": {key: facts.constant(key) for key, *_ in shown},
             "one_model": facts.one_model,
             "by_group": [_cell(one) for one in facts.cells],
-            "pairs": [_pair(one) for one in facts.pairs],
+            "pairs": [_pair(name, one) for name, one in zip(names, facts.pairs, strict=True)],
         },
         "certificate": metrics.get("certificate"),
         "privacy": {"statement": price(metrics["dp"]), **metrics["dp"]}
         if "dp" in metrics
         else None,
         "notes": list(metrics.get("notes", [])),
-        "limits": list(LIMITS),
+        "limits": _limits(facts),
     }
+
+
+def _limits(facts: Facts) -> list[str]:
+    """What this run does not say."""
+    said = [
+        "Rates are limited on the training rows: those of other people follow as far as the "
+        "smallest group has rows."
+        if facts.rates_limited
+        else "Losses are limited, not rates: a small gap of mean losses does not force equal rates."
+        if facts.epsilon is not None or facts.target is not None
+        else "Nothing was limited: the gaps are only measured."
+    ]
+    if facts.notion in NOTION_LIMITS:
+        said.append(NOTION_LIMITS[facts.notion])
+    elif facts.notion == "equal-opportunity" and facts.protected.count(", ") + 1 < facts.classes:
+        said.append(f"The groups are compared within the class {facts.protected} alone.")
+    return [
+        *said,
+        "Intervals hold for people like the test rows, and for one figure at a time.",
+        "The label is taken as the truth: where past decisions were unfair, so is what they teach.",
+    ]
 
 
 def _feature(one: Mapping[str, Any]) -> Card:
@@ -103,8 +135,9 @@ def _cell(cell: Cell) -> Card:
     }
 
 
-def _pair(pair: Pair) -> Card:
+def _pair(name: str, pair: Pair) -> Card:
     return {
+        "name": name,
         "a": pair.a.group,
         "b": pair.b.group,
         "class": pair.a.name,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
 from fairsilo.report.card import Card
-from fairsilo.report.sections.cards import FIGURES
 from fairsilo.report.text import DASH, plain, plural
 
 UNSAID = (
@@ -54,27 +54,54 @@ def _data(card: Card) -> str:
             f"{_text(data['name'])}: {_count(data['training_rows'])} training rows of "
             f"{plural(card['training']['clients'], 'client')}, {_count(data['test_rows'])} test "
             f"rows; none of them is in this card. Groups by "
-            f"{_text(data['group_column'])}: {', '.join(map(_text, data['groups']))}.",
+            f"{_text(data['group_column'])}: {', '.join(map(_text, data['groups']))}"
+            f"{_pooled(data)}.",
             _table(["feature", "kind"], rows),
         ]
     )
 
 
+def _pooled(data: Card) -> str:
+    """What the last group is made of, where small groups were pooled."""
+    if not data["pooled"]:
+        return ""
+    return f", which pools {', '.join(map(_text, data['pooled']))}"
+
+
 def _fairness(card: Card) -> str:
     fairness = card["fairness"]
-    compared = "; ".join(map(_text, fairness["compared"])) or "nothing"
-    lines = ["## Fairness", f"Compared: {compared}."]
-    if fairness["epsilon"] is None:
-        lines.append("No limit was set on the gap of the groups' mean losses (DGEO).")
-    else:
-        gap = fairness["training_gap"]
-        lines.append(
-            f"The gap of the groups' mean losses (DGEO) was limited to {plain(fairness['epsilon'])}"
-            f" {_text(fairness['measured'] or '')}".rstrip()
-            + f"; on the training rows it is {_number(gap['dgeo_pooled'])} over the union of all "
-            f"rows and {_number(gap['dgeo_mean'])} as the average of the clients' own gaps."
+    limits = fairness["limits"]
+    single = len(set(limits)) > 1
+    names = [
+        f"{_text(name)} (at most {plain(limit)})" if single else _text(name)
+        for name, limit in itertools.zip_longest(fairness["compared"], limits)
+        if name is not None
+    ]
+    aim = f"Aim: {_text(fairness['means'])}. Compared: {'; '.join(names) or 'nothing'}."
+    return "\n\n".join(["## Fairness", aim, _limit(fairness, single)])
+
+
+def _limit(fairness: Card, single: bool) -> str:
+    """What was limited to what, and what came of it on the training rows."""
+    if fairness["target_deo"] is not None:
+        target, found = fairness["target_deo"], fairness["training_rate_gap"]
+        return (
+            f"The difference of the groups' rates was to be at most {plain(target)}; on the "
+            f"training rows it is {_number(found)}."
         )
-    return "\n\n".join(lines)
+    alone = fairness["notion"] == "bounded-loss"
+    usual = " (DGEO)" if fairness["notion"] in ("equal-opportunity", "equalized-odds") else ""
+    what = "Every group's mean loss" if alone else f"The gap of the groups' mean losses{usual}"
+    if fairness["epsilon"] is None:
+        return "No limit was set on the gap of the groups' mean losses."
+    gap = fairness["training_gap"]
+    limit = "pair by pair, as named," if single else f"to {plain(fairness['epsilon'])}"
+    return (
+        f"{what} was limited {limit} {_text(fairness['measured'] or '')}".rstrip()
+        + f"; on the training rows {'the largest' if alone or single else 'it'} is "
+        f"{_number(gap['dgeo_pooled'])} over the union of all rows and {_number(gap['dgeo_mean'])} "
+        "as the average of the clients' own."
+    )
 
 
 def _metrics(card: Card) -> str:
@@ -87,7 +114,7 @@ def _metrics(card: Card) -> str:
             _number(metrics["without_a_limit"][key]),
             _number(metrics["constant_answer"][key]),
         ]
-        for key, title, *_ in FIGURES
+        for key, title in metrics["titles"].items()
     ]
     average = "" if metrics["one_model"] else " Figures are averages over the clients' models."
     return "\n\n".join(
@@ -115,7 +142,7 @@ def _groups(card: Card) -> str:
     ]
     pairs = [
         [
-            f"{_text(one['a'])} - {_text(one['b'])} in {_text(one['class'])}",
+            _text(one["name"]),
             _number(one["rate_gap"]),
             _interval(one["rate_interval"]),
             _number(one["loss_gap"]),
@@ -170,7 +197,9 @@ def _training(card: Card) -> str:
 
 
 def _limits(card: Card) -> str:
-    return "## What this does not say\n\n" + "\n".join(f"- {line}" for line in card["limits"])
+    return "## What this does not say\n\n" + "\n".join(
+        f"- {_text(line)}" for line in card["limits"]
+    )
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int | None = None) -> str:

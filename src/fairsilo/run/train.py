@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo.engine import Outcome, Watch
-from fairsilo.evaluate import Tally, average, cells_of, clients_of, summary
+from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
@@ -151,6 +151,7 @@ def measure(
             "cells": cells_of(
                 [one.tally for one in test], prepared.schema.groups, prepared.schema.classes
             ),
+            **_claims(prepared, test),
         },
         "constraints": constraint_gaps(
             prepared,
@@ -207,7 +208,7 @@ def without_figures(metrics: Metrics) -> Metrics:
     return {
         **metrics,
         "train": emptied(metrics["train"]),
-        "test": {**emptied(metrics["test"]), "cells": []},
+        "test": {**emptied(metrics["test"]), "cells": [], "claims": []},
         "certificate": refuse("training diverged", metrics["certificate"]["limit"]),
         "constraints": [
             {**one, "train": emptied(one["train"]), "test": emptied(one["test"])}
@@ -235,10 +236,11 @@ def _with_claims(
     claims = {one.claim for one in prepared.constraints if one.claim is not None}
     if not claims:
         return tally
-    claimed = np.zeros((groups, classes))
+    claimed = np.zeros((2, groups, classes))
     for claim in claims:
         under = predictor.losses(x, np.full_like(y, claim), s)
-        claimed[:, claim] = np.bincount(s, weights=under, minlength=groups)
+        for power, values in enumerate((under, under**2)):
+            claimed[power, :, claim] = np.bincount(s, weights=values, minlength=groups)
     return replace(tally, claimed=claimed)
 
 
@@ -271,6 +273,12 @@ def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> s
     reason = ending(trained.outcome, task.solver.tolerance, train, classes)
     if reason.startswith(("collapsed", "diverged")):
         return reason
+    last, alone = trained.outcome.last, _limited_alone(task)
+    if alone and trained.outcome.status is not Status.CONVERGED and last.violation > 0:
+        return (
+            f"{reason}; no model was found that keeps the mean loss of every group within the "
+            f"limit, the closest has {float(np.abs(last.d).max()):.4f}: raise epsilon"
+        )
     if len(trained.predictors) > 1:
         x, s = prepared.test_x, prepared.test_s
         constant = sum(len(np.unique(one.labels(x, s, 0))) == 1 for one in trained.predictors)
@@ -278,6 +286,12 @@ def explain(task: Task, trained: Trained, train: Tally, prepared: Prepared) -> s
             count = f"{constant} of {len(trained.predictors)} clients' models"
             return f"collapsed to a constant: {count} give every test row one class; {reason}"
     return reason
+
+
+def _limited_alone(task: Task) -> bool:
+    """Whether a group's loss is limited by itself: of all notions this one can be too much."""
+    cells = (task.federation.groups, task.federation.classes)
+    return any(not one.sides(*cells)[1].any() for one in task.constraints)
 
 
 def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:
@@ -295,6 +309,15 @@ def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Eviden
     )  # fmt: skip
     pairs = prepared.cell_pairs
     return reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
+
+
+def _claims(prepared: Prepared, test: Sequence[Evidence]) -> Metrics:
+    """The losses of the test rows under the classes that constraints claim, where they do."""
+    claims = sorted({one.claim for one in prepared.constraints if one.claim is not None})
+    if not claims or len(test) > 1:
+        return {}
+    schema = prepared.schema
+    return {"claims": claims_of(test[0].tally, schema.groups, schema.classes, claims)}
 
 
 def _certificate(

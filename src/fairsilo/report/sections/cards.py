@@ -13,7 +13,10 @@ _FREE = "this run had no unconstrained training beside it"
 _CONSTANT = "a constant answer has no probabilities, so it has no loss"
 _TEST = "the test rows do not define it: a group or class has no row there"
 
-FIGURES = (
+Figure = tuple[str, str, bool, str]
+"""A key of metrics.json, its title, whether high is good, and what it is."""
+
+_MODEL: tuple[Figure, ...] = (
     ("accuracy", "Accuracy", True, "Share of test rows whose class is predicted."),
     (
         "balanced_accuracy",
@@ -22,33 +25,58 @@ FIGURES = (
         "The same, with every class counting equally: guessing one class gets 1 divided by the "
         "number of classes.",
     ),
-    (
-        "deo",
-        "Rate gap (DEO)",
-        False,
-        "How far apart the groups are recognised in the protected class.",
-    ),
-    ("fairness", "Fairness", True, "1 minus the difference in rates."),
-    (
-        "harmonic_mean",
-        "Harmonic mean (HM)",
-        True,
-        "Of accuracy and fairness. It can be high for a useless model: compare the last line.",
-    ),
-    (
-        "dgeo_pooled",
-        "Loss gap (DGEO)",
-        False,
-        "How far apart the groups\u2019 average losses are: what the limit is set on.",
-    ),
 )
+_DEO: Figure = (
+    "deo",
+    "Rate gap (DEO)",
+    False,
+    "How far apart the groups are recognised in the protected class.",
+)
+_FAIRNESS: Figure = ("fairness", "Fairness", True, "1 minus the difference in rates (DEO).")
+_MEAN: Figure = (
+    "harmonic_mean",
+    "Harmonic mean (HM)",
+    True,
+    "Of accuracy and fairness. It can be high for a useless model: compare the last line.",
+)
+_RATE_GAPS = {
+    "demographic-parity": "How far apart the groups\u2019 shares are that get the answer "
+    "\u201c{protected}\u201d.",
+    "accuracy-parity": "How far apart the groups\u2019 shares are that are answered rightly.",
+}
+_LOSS_GAPS = {
+    "demographic-parity": "How far apart the groups\u2019 average losses are if "
+    "\u201c{protected}\u201d is held to be true of everybody",
+    "accuracy-parity": "How far apart the groups\u2019 average losses are",
+    "bounded-loss": "The largest average loss of a group",
+}
+
+
+def figures(facts: Facts) -> tuple[Figure, ...]:
+    """The figures of a run: those of the paper, or those of the notion of fairness it has."""
+    limited = ": what the limit is set on." if facts.epsilon is not None else "."
+    if facts.within_classes:
+        apart = "How far apart the groups\u2019 average losses are"
+        losses: Figure = ("dgeo_pooled", "Loss gap (DGEO)", False, apart + limited)
+        return (*_MODEL, _DEO, _FAIRNESS, _MEAN, losses)
+    words = _LOSS_GAPS[facts.notion].format(protected=facts.protected) + limited
+    if facts.notion == "bounded-loss":
+        return (*_MODEL, ("dgeo_pooled", "Largest loss", False, words), _DEO, _FAIRNESS, _MEAN)
+    rates = _RATE_GAPS[facts.notion].format(protected=facts.protected)
+    return (
+        *_MODEL,
+        ("rate_gap", "Rate gap", False, rates),
+        ("dgeo_pooled", "Loss gap", False, words),
+        _DEO,
+        _MEAN,
+    )
 
 
 def glance(facts: Facts) -> Html:
     """The section with the cards."""
     return section(
         "At a glance",
-        el("div", *(_card(facts, *figure) for figure in FIGURES), class_="cards"),
+        el("div", *(_card(facts, *figure) for figure in figures(facts)), class_="cards"),
         lead=(
             "All on test rows, which training never saw; ranges in small print hold with 95% "
             f"confidence. The bars compare this model with {_others(facts)}."
@@ -105,11 +133,13 @@ def span_of(facts: Facts, key: str) -> Interval | None:
         return None
     if key == "accuracy":
         return wilson(sum(c.right for c in facts.cells), sum(c.rows for c in facts.cells))
-    if key in ("deo", "dgeo_pooled") and len(facts.pairs) == 1:
-        pair = facts.pairs[0]
-        span = pair.rate_interval if key == "deo" else pair.normal()
-        return span and _absolute(span)
-    return None
+    if key not in ("deo", "rate_gap", "dgeo_pooled"):
+        return None
+    pairs = facts.every_two if key == "deo" and not facts.within_classes else facts.pairs
+    if len(pairs) != 1:
+        return None
+    span = pairs[0].normal() if key == "dgeo_pooled" else pairs[0].rate_interval
+    return span and _absolute(span)
 
 
 def _range(facts: Facts, key: str) -> Html | None:

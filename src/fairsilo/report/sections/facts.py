@@ -57,9 +57,13 @@ class Cell:
         return wilson(self.right, self.rows)
 
 
+NOBODY = Cell("", "", 0, {}, Moments(2, 0.0, 0.0))
+"""The other side of a group whose loss is limited by itself: it loses nothing, for sure."""
+
+
 @dataclass(frozen=True)
 class Pair:
-    """Two groups, or a group and the others, in a protected class or on the whole."""
+    """Two groups, or a group and the others (or nobody), in a protected class or on the whole."""
 
     a: Cell
     b: Cell
@@ -71,13 +75,15 @@ class Pair:
     @property
     def name(self) -> str:
         """Who is compared with whom."""
-        return f"{self.a.group} \N{MINUS SIGN} {self.b.group}{self.among}"
+        return self._named(self.a.group, self.b.group)
+
+    def _named(self, a: str, b: str) -> str:
+        return (a if self.b is NOBODY else f"{a} \N{MINUS SIGN} {b}") + self.among
 
     @property
     def short(self) -> str:
         """The name where there is little room."""
-        groups = (shorten(cell.group, 16) for cell in (self.a, self.b))
-        return " \N{MINUS SIGN} ".join(groups) + self.among
+        return self._named(*(shorten(cell.group, 16) for cell in (self.a, self.b)))
 
     @property
     def rate_gap(self) -> float | None:
@@ -145,6 +151,16 @@ class Facts:
         """Test rows by group and class."""
         return [_cell(one) for one in self.metrics["test"].get("cells", [])]
 
+    @cached_property
+    def claims(self) -> dict[tuple[str, str], Moments]:
+        """By group and class: the losses of the group's test rows, were they all of that class."""
+        return {
+            (str(one["group"]), str(one["claim"])): Moments(
+                int(one["rows"]), float(one["loss"]), float(one["loss_std"])
+            )
+            for one in self.metrics["test"].get("claims", [])
+        }
+
     @property
     def notion(self) -> str:
         """What is to be equal."""
@@ -155,19 +171,28 @@ class Facts:
         """The largest difference of rates that was allowed, where that was the limit."""
         return _number(self.metrics.get("target_deo"))
 
+    @property
+    def within_classes(self) -> bool:
+        """Whether the groups are compared within classes, which is what DEO and DGEO measure."""
+        return self.notion in ("equal-opportunity", "equalized-odds")
+
+    @property
+    def rate_pairs(self) -> list[Pair]:
+        """Whose rates are compared: where every group is limited by itself, every two of them."""
+        return self.every_two if self.notion == "bounded-loss" else self.pairs
+
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Everybody who is compared, in the order of the constraints.
-
-        Where groups are not compared but limited each by itself, every two of them.
-        """
-        compared = [one for one in self.description.get("compared", ()) if one["b"]]
+        """Everybody whose loss is limited, in the order of the constraints."""
+        compared = self.description.get("compared", ())
         if not compared:
-            return self._every_two()
+            return self.every_two
         several = len({(tuple(one["classes"]), one["claim"]) for one in compared}) > 1
         return [self._pair(one, several) for one in compared]
 
-    def _every_two(self) -> list[Pair]:
+    @cached_property
+    def every_two(self) -> list[Pair]:
+        """Every two groups in the protected class."""
         limit = None if self.notion == "bounded-loss" else self.epsilon
         within = {cell.group: cell for cell in self.cells if cell.name == self.protected}
         empty = {group: Cell(group, self.protected, 0, {}, None) for group in self.groups}
@@ -178,7 +203,9 @@ class Facts:
         claim, classes = one["claim"], one["classes"]
         what = f"predicted {claim}" if claim is not None else ", ".join(classes)
         among = f" ({what})" if several else ""
-        a, b = (self._side(one[side], classes, claim) for side in ("a", "b"))
+        a, b = (
+            self._side(one[side], classes, claim) if one[side] else NOBODY for side in ("a", "b")
+        )
         return Pair(a, b, _number(one["epsilon"]), among)
 
     def _side(self, groups: list[str], classes: list[str], claim: str | None) -> Cell:
@@ -187,12 +214,16 @@ class Facts:
         name = claim if claim is not None else ", ".join(classes)
         hits = sum(cell.right if claim is None else cell.predicted.get(claim, 0) for cell in mine)
         losses = [cell.losses for cell in mine if cell.losses is not None]
+        if claim is not None:
+            losses = [
+                self.claims[group, claim] for group in groups if (group, claim) in self.claims
+            ]
         return Cell(
             group=groups[0] if len(groups) == 1 else "the others",
             name=name,
             rows=sum(cell.rows for cell in mine),
             predicted={name: hits},
-            losses=None if claim is not None else together(losses),
+            losses=together(losses),
         )
 
     @property

@@ -7,7 +7,7 @@ import math
 from fairsilo.report.blocks import Column, details, grid, note, paragraph, section, table
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html
-from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.sections.facts import NOBODY, Cell, Facts, Pair
 from fairsilo.report.sections.words import RATES, WHOSE
 from fairsilo.report.text import interval, number, plain, plural
 
@@ -15,6 +15,14 @@ MOST_ROWS = 15
 """More groups or pairs than these are cut in a chart to the most telling; tables have all."""
 _EMPTY = "no test row of this group in the protected class"
 _FEW = "a mean of fewer than two rows has no interval"
+_GAP = "Gap between the groups\u2019 average losses (DGEO)"
+_LOSSES = {
+    "demographic-parity": "Gap between the groups\u2019 average losses, were everybody "
+    "\u201c{protected}\u201d",
+    "accuracy-parity": "Gap between the groups\u2019 average losses on the whole",
+    "bounded-loss": "Average loss of each group",
+}
+"""What is limited, where it is not DGEO."""
 
 
 def fair(facts: Facts) -> Html:
@@ -24,11 +32,10 @@ def fair(facts: Facts) -> Html:
         grid(_rates(facts), _rate_gaps(facts)),
         _group_table(facts),
         paragraph(
-            "The training limits losses, not rates. The loss of a row says how surprised the "
-            "model was by the truth: 0 is certain and right, "
-            f"{_guess(facts.classes)}, above that is confidently wrong. Equal average losses mean "
-            "that nobody\u2019s group is served worse on the whole; rates usually follow, but need "
-            "not be equal."
+            f"{_limited(facts)} The loss of a row says how surprised the model was by the truth: 0 "
+            f"is certain and right, {_guess(facts.classes)}, above that is confidently wrong. "
+            "Equal average losses mean that nobody\u2019s group is served worse on the whole; "
+            "rates usually follow, but need not be equal."
         ),
         _loss_gaps(facts),
         _pair_table(facts),
@@ -38,6 +45,15 @@ def fair(facts: Facts) -> Html:
         ),
         name="fair",
     )
+
+
+def _limited(facts: Facts) -> str:
+    """What of the two the training limited."""
+    if facts.rates_limited:
+        return "The training limited the rates themselves, on its own rows, and no loss."
+    if facts.epsilon is None and facts.target is None:
+        return "The training limited neither rates nor losses."
+    return "The training limits losses, not rates."
 
 
 def _guess(classes: int) -> str:
@@ -58,12 +74,19 @@ def _rates(facts: Facts) -> Html:
         ],
         unit="percent",
         limits=(0.0, 1.0),
-        caption=join_cut("Share predicted right, by group", len(cells), "groups"),
+        caption=join_cut(f"{_share(facts)}, by group", len(cells), "groups"),
     )
 
 
+def _share(facts: Facts) -> str:
+    """What the rates are of."""
+    if facts.notion == "demographic-parity":
+        return f"Share predicted \u201c{facts.protected}\u201d"
+    return "Share predicted right"
+
+
 def _rate_gaps(facts: Facts) -> Html:
-    pairs = sorted(facts.pairs, key=lambda p: -abs(p.rate_gap or 0.0))[:MOST_ROWS]
+    pairs = sorted(facts.rate_pairs, key=lambda p: -abs(p.rate_gap or 0.0))[:MOST_ROWS]
     return dots(
         "Difference between the groups",
         [Dot(p.name, p.rate_gap, p.rate_interval, None, _sizes(p), p.short) for p in pairs],
@@ -73,7 +96,7 @@ def _rate_gaps(facts: Facts) -> Html:
         caption=join_cut(
             "In percentage points; where the whisker crosses zero, "
             "the test rows cannot tell the groups apart",
-            len(facts.pairs),
+            len(facts.rate_pairs),
             "pairs",
         ),
     )
@@ -83,14 +106,16 @@ def _loss_gaps(facts: Facts) -> Html:
     pairs = sorted(facts.pairs, key=lambda p: -abs(p.loss_gap or 0.0))[:MOST_ROWS]
     limits = {pair.epsilon for pair in facts.pairs}
     epsilon = limits.pop() if len(limits) == 1 else None
-    allowed = f"The shaded range is what the limit allows: \u00b1{plain(epsilon or 0.0)}"
+    alone = facts.notion == "bounded-loss"
+    upto = "up to " if alone else "\u00b1"
+    allowed = f"The shaded range is what the limit allows: {upto}{plain(epsilon or 0.0)}"
     if epsilon is None:
         allowed = "The limits of the pairs are in the table" if limits else "No limit was set"
     return dots(
-        "Gap between the groups\u2019 average losses (DGEO)",
+        _LOSSES.get(facts.notion, _GAP).format(protected=facts.protected),
         [Dot(p.name, p.loss_gap, p.normal(), p.chebyshev(), _sizes(p), p.short) for p in pairs],
-        signed=True,
-        band=None if epsilon is None else (-epsilon, epsilon),
+        signed=not alone,
+        band=None if epsilon is None else (0.0 if alone else -epsilon, epsilon),
         caption=join_cut(
             f"{allowed}. Thick: 95% by the normal approximation; "
             "thin: Chebyshev\u2019s bound, which holds for any distribution",
@@ -129,11 +154,17 @@ def _group_table(facts: Facts) -> Html:
 def _pair_table(facts: Facts) -> Child:
     if not facts.pairs:
         return note("The test rows hold no pair of groups to compare.")
-    columns = [
-        Column("Pair"),
+    alone = facts.notion == "bounded-loss"
+    rates = [
         Column("Difference in rates", "points", why=_EMPTY),
         Column("95% interval (Newcombe)", "figure"),
-        Column("Gap in loss", "signed", why=_EMPTY),
+    ]
+    columns = [
+        Column("Group" if alone else "Pair"),
+        *([] if alone else rates),
+        Column(
+            "Average loss" if alone else "Gap in loss", "number" if alone else "signed", why=_EMPTY
+        ),
         Column("95% interval (normal)", "figure"),
         Column("95% bound (Chebyshev)", "figure"),
         Column("Within the limit?", "figure"),
@@ -141,19 +172,23 @@ def _pair_table(facts: Facts) -> Child:
     rows: list[list[Child]] = [
         [
             p.name,
-            p.rate_gap,
-            interval(p.rate_interval, rate=True, signed=True, why=_EMPTY),
+            *([] if alone else [p.rate_gap, _newcombe(p)]),
             p.loss_gap,
-            interval(p.normal(), signed=True, why=_FEW),
-            interval(p.chebyshev(), signed=True, why=_FEW),
+            interval(p.normal(), signed=not alone, why=_FEW),
+            interval(p.chebyshev(), signed=not alone, why=_FEW),
             _within(p),
         ]
         for p in facts.pairs
     ]
-    whole = table(columns, rows, caption="Every pair of groups, on the test rows")
+    who = "Every group" if alone else "Every pair of groups"
+    whole = table(columns, rows, caption=f"{who}, on the test rows")
     if len(rows) <= MOST_ROWS:
         return whole
     return details(f"All {len(rows)} pairs in a table", whole)
+
+
+def _newcombe(pair: Pair) -> str:
+    return interval(pair.rate_interval, rate=True, signed=True, why=_EMPTY)
 
 
 def _within(pair: Pair) -> str:
@@ -170,7 +205,7 @@ def _protected(facts: Facts) -> list[tuple[str, Cell]]:
     """Every side that is compared, once, with its name; what the others are differs by group."""
     seen = {
         c.group + pair.among: c
-        for pair in facts.pairs
+        for pair in facts.rate_pairs
         for c in (pair.a, pair.b)
         if c.group in facts.groups
     }
@@ -178,6 +213,8 @@ def _protected(facts: Facts) -> list[tuple[str, Cell]]:
 
 
 def _sizes(pair: Pair) -> str:
+    if pair.b is NOBODY:
+        return plural(pair.a.rows, "test row")
     return f"{pair.a.rows:,} and {plural(pair.b.rows, 'test row')}"
 
 

@@ -12,6 +12,7 @@ from fairsilo.report.sections.words import (
     ESTIMATORS,
     METHODS,
     MODELS,
+    NOTION_LIMITS,
     NOTIONS,
     OPTIONS,
     SOLVERS,
@@ -58,9 +59,7 @@ def limits(facts: Facts) -> Html:
     """What a reader might conclude and should not."""
     constant = facts.constant("harmonic_mean")
     items: list[Child] = [
-        "Losses are not rates. The limit is set on the gap between average losses, because that "
-        "can be trained; who is answered right or wrong follows the rates above, and a small gap "
-        "in one does not force a small gap in the other.",
+        _limited(facts),
         *_unprotected(facts),
         "Test rows are finite. The intervals say how far chance alone could move the figures, if "
         "the people the model will meet are like the test rows. They cannot say whether they are.",
@@ -83,8 +82,26 @@ def limits(facts: Facts) -> Html:
     return section("What this does not say", bullets(items), name="limits")
 
 
+def _limited(facts: Facts) -> str:
+    """What the limit was set on, and what does not follow from it."""
+    if facts.rates_limited:
+        return (
+            "Training rows are not people. The limit was set on the rates of the training rows; "
+            "the rates of others follow them as far as the smallest group has rows."
+        )
+    if facts.epsilon is None and facts.target is None:
+        return "Nothing was limited. The gaps are measured, and could be anything."
+    return (
+        "Losses are not rates. The limit is set on average losses, because these can be trained; "
+        "who is answered right or wrong follows the rates above, and a small gap in one does not "
+        "force a small gap in the other."
+    )
+
+
 def _unprotected(facts: Facts) -> list[Child]:
     """What the notion leaves out, where it leaves something out."""
+    if facts.notion in NOTION_LIMITS:
+        return [NOTION_LIMITS[facts.notion]]
     if facts.notion != "equal-opportunity" or facts.protected.count(", ") + 1 >= facts.classes:
         return []
     return [

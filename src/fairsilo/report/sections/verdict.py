@@ -237,16 +237,18 @@ def _test_words(facts: Facts) -> Html:
     worst = worst_pair(facts)
     if worst is None:
         return join("The test rows do not hold both groups, so they say nothing about the gap.")
+    alone = facts.notion == "bounded-loss"
     span = worst.normal()
     sure = (
-        f"with 95% confidence lies in {interval(span, signed=True)}"
+        f"with 95% confidence lies in {interval(span, signed=not alone)}"
         if span
         else "one of the groups has too few rows for an interval"
     )
     largest = " (the largest)" if len(facts.pairs) > 1 else ""
+    what = "average loss of a group" if alone else "gap in loss"
     words = (
-        f"On {count(facts.test_rows)} rows it never saw the gap in loss{largest}, {worst.name}, is "
-        f"{number(worst.loss_gap, signed=True)}, and {sure}. "
+        f"On {count(facts.test_rows)} rows it never saw the {what}{largest}, {worst.name}, is "
+        f"{number(worst.loss_gap, signed=not alone)}, and {sure}. "
     )
     answer = on_test_rows(facts)
     if answer is Answer.YES:
@@ -265,7 +267,7 @@ def _test_words(facts: Facts) -> Html:
 
 
 def _people(facts: Facts) -> Html | None:
-    pairs = [pair for pair in facts.pairs if pair.rate_gap is not None]
+    pairs = [pair for pair in facts.rate_pairs if pair.rate_gap is not None]
     if not pairs:
         return None
     worst = max(pairs, key=lambda pair: abs(pair.rate_gap or 0.0))

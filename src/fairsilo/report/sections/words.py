@@ -30,6 +30,15 @@ NOTIONS = {
     "accuracy-parity": "groups fare alike on the whole",
     "bounded-loss": "no group's average loss is above the limit",
 }
+NOTION_LIMITS = {
+    "demographic-parity": "Who deserves an answer does not count in demographic parity: it is to "
+    "be given to all groups equally often, rightly or wrongly.",
+    "accuracy-parity": "The groups are compared on the whole: gaps within single classes can "
+    "remain, and cancel each other out.",
+    "bounded-loss": "Every group is limited by itself: the groups may be treated differently below "
+    "the limit.",
+}
+"""What a notion of fairness leaves out; equal opportunity leaves out classes."""
 AIMS = {
     "equal-opportunity": "Among people who truly are \u201c{protected}\u201d, the groups {who}",
     "equalized-odds": "Among the people of every true class, the groups {who}",
