@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from fairsilo.compute import jax, jnp
 from fairsilo.engine import Clientwise, Pooled, Rows, local_sums, row_sums, stack_silos
+from fairsilo.engine.sums import LONG, PIECE, even, in_pieces
 from fairsilo.fairness import Dgeo, Estimator
 from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query
+from fairsilo.solver.base import Sums
 from tests import oracle
 from tests.tables import RandomTable, make, random_tables
 
@@ -196,3 +198,27 @@ def test_network_and_many_classes_sum_the_same_everywhere() -> None:
         apart = Clientwise(model, rows, federation.offsets).answer(query, Order.SECOND)
         for one, other in zip(vars(together).values(), vars(apart).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_pieces_of_long_tables_add_up_to_the_whole() -> None:
+    rng = np.random.default_rng(3)
+    n, model = LONG + 100, mlp(3)
+    leaves = (
+        rng.normal(size=(n, 3)),
+        rng.integers(0, 2, n),
+        rng.random(n),
+        rng.normal(size=(2, n)),
+    )
+    table = Rows(*map(jnp.asarray, leaves))
+    query = Query(jnp.asarray(model.start(0)), jnp.array([0.3, -0.2]))
+
+    def answer(rows: Rows, query: Query) -> Sums:
+        return row_sums(model, Order.LAGRANGIAN, rows, query)
+
+    (longer,) = even([table])
+
+    assert longer.y.shape[-1] % PIECE == 0
+    found, expected = in_pieces(answer, longer, query), answer(table, query)
+    np.testing.assert_allclose(found.loss, expected.loss)
+    np.testing.assert_allclose(found.d, expected.d, atol=1e-9)
+    np.testing.assert_allclose(found.grad, expected.grad, atol=1e-9)

@@ -105,3 +105,14 @@ def test_many_models_measured_at_once_equal_one_by_one() -> None:
     for one, (labels, losses) in zip(models, labels_and_losses(models, x, y), strict=True):
         np.testing.assert_array_equal(labels, one.labels(x, s))
         np.testing.assert_allclose(losses, one.losses(x, y, s), rtol=1e-12)
+
+
+def test_small_layers_give_the_same_scores_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = mlp(5, classes=3)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(7, 5)))
+    theta = jnp.asarray(model.start(0))
+    expected = model.scores(theta, x)
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+
+    np.testing.assert_allclose(model.scores(theta, x), expected, atol=1e-15)

@@ -242,14 +242,15 @@ def _by_addition(x: Coded, g: Array) -> Array:
 def _by_comparison(x: Coded, g: Array) -> Array:
     """A reduction along the rows for every value, without the collisions of a GPU's additions.
 
-    Measured on one H200, 10^7 rows of ADULT's shape: 1.6 ms a round, against 3.3 ms with all
-    values in one reduction and 37 ms added one by one.
+    Measured on one H200, 10^7 rows of ADULT's shape, for this step alone: 0.76 ms with a sum for
+    each value, 1.01 ms with one reduction for each category, 37 ms added row by row.
     """
-    parts = []
-    for value, (_, width) in zip(_values(x), x.layout.categories, strict=True):
-        hot = value[None] == jnp.arange(width, dtype=value.dtype)[:, None]
-        parts.append(jnp.sum(jnp.where(hot[:, :, None], g[None], 0), axis=1))
-    return jnp.concatenate(parts)
+    sums = [
+        jnp.sum(jnp.where((value == v)[:, None], g, 0), axis=0)
+        for value, (_, width) in zip(_values(x), x.layout.categories, strict=True)
+        for v in range(width)
+    ]
+    return jnp.stack(sums)
 
 
 def _added_up(layout: Layout, j: int, weight: Array) -> Array:

@@ -7,21 +7,34 @@ that R runs make one matrix product with R columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
-from fairsilo.compute import jax, jnp
+from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.coded import Coded, Table, code
 from fairsilo.engine.mesh import mesh_of_all, over_devices, spread
-from fairsilo.engine.sums import Answer, Measure, Rows, in_blocks, local_sums, many_sums, row_sums
+from fairsilo.engine.sums import (
+    LONG,
+    PIECE,
+    Answer,
+    Measure,
+    Rows,
+    in_blocks,
+    in_pieces,
+    local_sums,
+    many_sums,
+    row_sums,
+)
 from fairsilo.model.base import Model
-from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums, choose, done
+from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums, done
 
 CHUNK = {Order.LAGRANGIAN: 500, Order.FIRST: 10, Order.SECOND: 1}
 """Rounds per call of the compiled loop: often enough to show progress, no oftener."""
@@ -142,15 +155,27 @@ def _advance(
     if asked.mesh:
         answer = over_devices(answer, asked.mesh)
 
-    def one_round(state: Any, _: None) -> tuple[Any, Record | None]:
+    pack, unpack = _packing(state)
+
+    # A run's state travels from round to round as one vector: a GPU writes it in one go, not
+    # number by number.
+    def one_round(packed: Array, _: None) -> tuple[Array, Record | None]:
+        state = unpack(packed)
         queries = jax.vmap(solver.query)(state)
         stepped = jax.vmap(solver.step)(state, answer(rows, queries))
-        state = jax.vmap(choose)(done(state), state, stepped)
-        return state, None if thin else state.record
+        packed = jnp.where(done(state)[:, None], packed, pack(stepped))
+        return packed, None if thin else unpack(packed).record
 
-    state, log = jax.lax.scan(one_round, state, length=size)
+    packed, log = jax.lax.scan(one_round, pack(state), length=size)
+    state = unpack(packed)
     last: Record = jax.tree.map(lambda leaf: leaf[None], state.record)
     return state, last if log is None else log
+
+
+def _packing(state: Any) -> tuple[Callable[[Any], Array], Callable[[Array], Any]]:
+    """From the states of many runs to one vector each, and back."""
+    first = jax.tree.map(lambda leaf: leaf[0], state)
+    return jax.vmap(lambda one: ravel_pytree(one)[0]), jax.vmap(ravel_pytree(first)[1])
 
 
 def _answer_all(asked: Asked) -> Answer:
@@ -167,8 +192,13 @@ def _answer_all(asked: Asked) -> Answer:
             many = partial(many_sums, model, order, measure=measure)
             size = max(SMALLEST, CACHED // queries.theta.shape[0])
             return in_blocks(many, rows, queries, size) if cpu else many(rows, queries)
-        one = partial(row_sums, model, order, measure=measure)
-        return jax.vmap(one, in_axes=(None, 0))(rows, queries)
+        each = jax.vmap(partial(row_sums, model, order, measure=measure), in_axes=(None, 0))
+        n, runs = rows.y.shape[-1], queries.theta.shape[0]
+        whole = n >= LONG and n % PIECE == 0
+        # One run of a linear model is a matrix times a vector, which XLA does well by itself.
+        if whole and (runs > 1 or model.apply_many is None):
+            return in_pieces(each, rows, queries)
+        return each(rows, queries)
 
     def answer_all(rows: Rows, queries: Query) -> Sums:
         own = [
@@ -180,14 +210,31 @@ def _answer_all(asked: Asked) -> Answer:
         tables = next(leaf.shape[0] for leaf, mine in zip(rows.leaves(), own, strict=True) if mine)
         shape = (tables, queries.theta.shape[0] // tables)
         split = jax.tree.map(lambda q: q.reshape(*shape, *q.shape[1:]), queries)
-        axes = Rows(*(0 if mine else None for mine in own))  # type: ignore[arg-type]
-        sums = jax.vmap(answer_table, in_axes=(axes, 0))(rows, split)
+        sums = _over_tables(answer_table, rows, own, split, cpu)
         flat: Sums = jax.tree.map(
             lambda leaf: leaf.reshape(shape[0] * shape[1], *leaf.shape[2:]), sums
         )
         return flat
 
     return answer_all
+
+
+def _over_tables(
+    answer: Answer, rows: Rows, own: Sequence[bool], queries: Query, cpu: bool
+) -> Sums:
+    """Every table's answer: one after the other on a CPU, whose caches hold one, else at once."""
+    leaves = rows.leaves()
+
+    def one(mine: list[Table], query: Query) -> Sums:
+        rest = iter(mine)
+        parts = [next(rest) if own_ else leaf for leaf, own_ in zip(leaves, own, strict=True)]
+        return answer(Rows(*parts), query)  # type: ignore[arg-type]
+
+    tables = [leaf for leaf, mine in zip(leaves, own, strict=True) if mine]
+    if not cpu:
+        return jax.vmap(one)(tables, queries)
+    each: Sums = jax.lax.map(lambda table: one(*table), (tables, queries))
+    return each
 
 
 def _outcome(state: Any, history: Record, run: int, kept: int) -> Outcome:

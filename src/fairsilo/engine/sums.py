@@ -35,6 +35,9 @@ Measure = Literal["loss", "rate"]
 
 Answer = Callable[["Rows", Query], Sums]
 
+LONG, PIECE = 8192, 512
+"""Rows that make a table long, and rows of the pieces that a GPU cuts it into."""
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -65,8 +68,12 @@ def stack_silos(rows: Rows, offsets: npt.NDArray[np.int64]) -> Rows:
 
 
 def even(tables: Sequence[Rows]) -> list[Rows]:
-    """The tables, each filled up with rows of weight zero to the length of the longest."""
+    """The tables, each filled up with rows of weight zero to the length of the longest.
+
+    Long ones a little more, so that they are whole pieces (see `in_pieces`).
+    """
     n = max(table.y.shape[-1] for table in tables)
+    n += -n % PIECE if n >= LONG else 0
 
     def fill(leaf: Any, axis: int) -> Any:
         missing = [(0, 0)] * leaf.ndim
@@ -166,6 +173,25 @@ def in_blocks(answer: Answer, rows: Rows, query: Query, size: int) -> Sums:
     return total
 
 
+def in_pieces(answer: Answer, rows: Rows, query: Query) -> Sums:
+    """The sum of the answers over pieces of the rows, all at once.
+
+    A gradient is a product with few results and long sums, which leaves most of a GPU idle; more
+    and shorter ones do not.
+    """
+
+    def cut(axis: int, leaf: Any) -> Any:
+        axis += leaf.ndim
+        shape = (*leaf.shape[:axis], -1, PIECE, *leaf.shape[axis + 1 :])
+        return jnp.moveaxis(leaf.reshape(shape), axis, 0)
+
+    x = jax.tree.map(partial(cut, -2), rows.x)
+    pieces = Rows(x, *(cut(-1, leaf) for leaf in (rows.y, rows.w, rows.v)))
+    each = jax.vmap(answer, in_axes=(0, None))(pieces, query)
+    total: Sums = jax.tree.map(lambda leaf: leaf.sum(axis=0), each)
+    return total
+
+
 def local_sums(
     model: Model, order: Order, silos: Rows, query: Query, measure: Measure = "loss"
 ) -> Sums:
@@ -179,7 +205,9 @@ def local_sums(
     count = silos.x.shape[0]
     mu = query.mu.reshape(count, -1)
     first = order if order is Order.LAGRANGIAN else Order.FIRST
-    each = jax.vmap(lambda rows, m: row_sums(model, first, rows, Query(query.theta, m)))(silos, mu)
+    each = _over_silos(
+        lambda rows, m: row_sums(model, first, rows, Query(query.theta, m)), silos, mu
+    )
     loss, d, grad = each.loss.sum(), each.d.reshape(-1), each.grad.sum(axis=0)
     if each.jac is None:
         return Sums(loss, d, grad)
@@ -189,6 +217,14 @@ def local_sums(
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), silos.x)
         hess = gauss_newton(model, flat, mixed.reshape(-1), query.theta)
     return Sums(loss, d, grad, each.jac.reshape(d.size, -1), hess)
+
+
+def _over_silos(answer: Callable[[Rows, Array], Sums], silos: Rows, mu: Array) -> Sums:
+    """Every silo's answer: one after the other on a CPU, whose caches hold one, else at once."""
+    if jax.default_backend() == "cpu":
+        one: Sums = jax.lax.map(lambda silo: answer(*silo), (silos, mu))
+        return one
+    return jax.vmap(answer)(silos, mu)
 
 
 def gauss_newton(
@@ -215,9 +251,25 @@ def gauss_newton(
         bend = c[:, None, None] * curvature(scores)
         if more:
             bend += more[1][:, None, None] * error_curvature(scores, more[0])
-        bent = jnp.einsum("nab,nbp->nap", bend, g)
-        product: Array = bent.reshape(-1, theta.size).T @ g.reshape(-1, theta.size)
-        return product
+        return _product(bend, g)
 
     total: Array = over_blocks(block, x, weights, *extra)
     return total
+
+
+def _product(bend: Array, g: Array) -> Array:
+    """sum_j g_j' bend_j g_j for bend (n, outputs, outputs) and g (n, outputs, p).
+
+    On a CPU the runs come one by one: XLA's product of many small matrices is half as fast there.
+    """
+    return _one_by_one(bend, g) if jax.default_backend() == "cpu" else _at_once(bend, g)
+
+
+def _at_once(bend: Array, g: Array) -> Array:
+    p = g.shape[-1]
+    bent = jnp.einsum("nab,nbp->nap", bend, g)
+    product: Array = bent.reshape(-1, p).T @ g.reshape(-1, p)
+    return product
+
+
+_one_by_one = jax.custom_batching.sequential_vmap(_at_once)  # type: ignore[no-untyped-call]

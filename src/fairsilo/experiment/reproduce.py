@@ -96,13 +96,20 @@ def run_parts(
             results.write(path, cell, method, validation, rows, time.monotonic() - begun)
             progress.end(cell, method)
 
-    pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
+    pool = ThreadPoolExecutor(min(AT_ONCE, _cores()))
     try:
         for cell in as_completed([pool.submit(work, cell) for cell in todo]):
             cell.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return progress.total
+
+
+def _cores() -> int:
+    """The cores that this process may use; `taskset` and containers give it fewer."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Progress:

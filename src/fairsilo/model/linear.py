@@ -5,6 +5,9 @@ from functools import lru_cache
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model.base import Model, Params
 
+SMALL = 64
+"""Weights of a layer that is small."""
+
 
 def init_dense(key: Array, inputs: int, outputs: int) -> Params:
     """One dense layer, uniform in +-1/sqrt(inputs): the default of the paper's PyTorch."""
@@ -19,6 +22,20 @@ def init_dense(key: Array, inputs: int, outputs: int) -> Params:
 def apply_dense(layer: Params, x: Array) -> Array:
     """x @ weight + bias."""
     scores: Array = x @ layer["weight"] + layer["bias"]
+    return scores
+
+
+def apply_small(layer: Params, x: Array) -> Array:
+    """`apply_dense` for a layer between few units.
+
+    On a GPU as a sum of products, which XLA fuses with what is before and after it: a library's
+    matrix product of 8 by 4 is mostly overhead (10 x 7 runs of the 8-4 network over 26,000 rows on
+    one H200: 0.44 ms a round instead of 0.51).
+    """
+    inputs, outputs = layer["weight"].shape
+    if jax.default_backend() == "cpu" or inputs * outputs > SMALL:
+        return apply_dense(layer, x)
+    scores: Array = jnp.sum(x[..., :, None] * layer["weight"], axis=-2) + layer["bias"]
     return scores
 
 

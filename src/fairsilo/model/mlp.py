@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from fairsilo.compute import Array, jax
 from fairsilo.model.base import Model, Params
-from fairsilo.model.linear import apply_dense, init_dense
+from fairsilo.model.linear import apply_dense, apply_small, init_dense
 
 
 @lru_cache(maxsize=64)
@@ -21,8 +21,9 @@ def mlp(features: int, classes: int = 2, hidden: tuple[int, ...] = (8, 4)) -> Mo
         ]
 
     def apply(layers: Params, x: Array) -> Array:
-        for layer in layers[:-1]:
-            x = jax.nn.relu(apply_dense(layer, x))
-        return apply_dense(layers[-1], x)
+        x = apply_dense(layers[0], x)
+        for layer in layers[1:]:
+            x = apply_small(layer, jax.nn.relu(x))
+        return x
 
     return Model("mlp", features, classes, init, apply, only_multiplies=True)
