@@ -33,18 +33,20 @@ def rows_of(seed: int, n: int, features: int, classes: int, k: int) -> tuple[np.
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 40),
-    features=st.integers(1, 5),
-    classes=st.integers(2, 4),
-    k=st.integers(0, 3),
+    features=st.sampled_from([1, 4]),
+    classes=st.sampled_from([2, 3]),
+    k=st.sampled_from([0, 2]),
 )
 def test_equals_the_sums_of_the_simulation(
     order: Order, seed: int, n: int, features: int, classes: int, k: int
 ) -> None:
-    x, y, w, v = rows_of(seed, n, features, classes, k)
+    x, y, w, v = rows_of(seed, 40, features, classes, k)
+    # Rows of weight zero, not fewer rows, in the simulation: JAX compiles for every new shape.
+    w[n:], v[:, n:] = 0, 0
     model = MODELS["lr"](features, classes)
     rng = np.random.default_rng(seed + 1)
     theta, mu = rng.normal(size=model.size), rng.normal(size=k)
-    found = linear_sums(order.value, x, y, w, v, theta, mu, classes)
+    found = linear_sums(order.value, x[:n], y[:n], w[:n], v[:, :n], theta, mu, classes)
     sums = row_sums(
         model, order, Rows(*map(jnp.asarray, (x, y, w, v))), Query(jnp.array(theta), jnp.array(mu))
     )
