@@ -15,15 +15,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from fairsilo.compute import jnp
+from fairsilo.estimator.declared import declared_features
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.inputs import Ints, classes_of, clients_of, sensitive_of, table_of
 from fairsilo.estimator.kept import Kept
-from fairsilo.estimator.outcome import Fitted, train
+from fairsilo.estimator.outcome import Fitted, train, train_privately
 from fairsilo.estimator.problem import Compared, prepare
 from fairsilo.estimator.settings import options_of, seed_of
 from fairsilo.method.base import Floats
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
+from fairsilo.run.private import Privately
+from fairsilo.threshold import FEWEST
 
 BY_GROUP = ("eo", "ceo")
 """These treat the groups apart, so that predicting needs the group."""
@@ -101,6 +104,16 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state : int or RandomState, default=None
         The seed of the network's start, and of what EO and CEO draw. None is 0: a fit is
         repeatable in any case.
+    dp_epsilon : float, default=None
+        Differential privacy of a training row: the most that the fit may show of one. For
+        `method` "fedfair" and "fedavg"; needs `bounds`. The noise is not seeded, so that no two
+        fits are alike, and nothing but noisy sums is told of the training rows.
+    dp_delta : float, default=1e-5
+        The chance of showing more; far below one over the rows.
+    bounds : dict, default=None
+        Of every column of X what is publicly known, and not read off the rows: a number's
+        ``(lowest, highest)``, a category's list of values. The classes and the groups that are
+        found are taken to be public.
 
     Attributes
     ----------
@@ -120,6 +133,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pair, class, D, epsilon, multiplier (for `lco` also client; for `st` the clients' mean). A
         method without limit on D has the measured gap, and NaN for the rest. With `target_deo` by
         proxy, D is a difference of error rates and epsilon the target.
+    dp_ : dict or None
+        With `dp_epsilon`: epsilon_spent, delta, releases and the noise of each.
     coef_, intercept_, encoded_names_ : ndarray
         Logistic regression with one model only. The coefficients belong to the encoded columns,
         named in `encoded_names_`: numbers are standardised, categories one-hot.
@@ -163,6 +178,9 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target_by: str = "proxy",
         max_rounds: int | None = None,
         random_state: Any = None,
+        dp_epsilon: float | None = None,
+        dp_delta: float = 1e-5,
+        bounds: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.method = method
@@ -178,6 +196,9 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.target_by = target_by
         self.max_rounds = max_rounds
         self.random_state = random_state
+        self.dp_epsilon = dp_epsilon
+        self.dp_delta = dp_delta
+        self.bounds = bounds
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -214,9 +235,18 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not compared.protected and options.method in ("fedfair", "lco"):
                 options = replace(options, method="fedavg", epsilons=(), target_deo=None)
             classes = self.classes_.tolist()
-            prepared = prepare(frame, codes, classes, compared, holders, options)
-            self._keep(prepared, train(options, prepared, classes), options)
-        if not self.converged_ and options.method != "af":
+            rows = (frame, codes, classes, compared, holders)
+            if options.dp_epsilon is None:
+                prepared = prepare(*rows, options)
+                self._keep(prepared, train(options, prepared, classes), options)
+            else:
+                # Among fewer than three clients a sum hides nobody.
+                noise = "shared" if len(holders[1]) >= FEWEST else "full"
+                private = Privately.of(replace(options, dp_noise=noise))
+                declared = declared_features(frame, self.bounds)
+                prepared = prepare(*rows, private.options, declared, private.fit)
+                self._keep(prepared, train_privately(private, prepared, classes), options)
+        if not self.converged_ and options.method != "af" and self.dp_ is None:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
                 ConvergenceWarning,
@@ -306,6 +336,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reason_ = fitted.reason
         self.history_ = fitted.history
         self.constraints_ = fitted.constraints
+        self.dp_ = fitted.dp
         self._keep_model(Kept.of(prepared, fitted.trained, options))
 
     def _keep_model(self, kept: Kept) -> None:

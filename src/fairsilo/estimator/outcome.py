@@ -17,8 +17,9 @@ from fairsilo.method import Task, Trained
 from fairsilo.method.committee import Committee
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
+from fairsilo.run.private import Privately, private_ending, spent
 from fairsilo.run.store import history
-from fairsilo.run.train import LIMITS_LOSS, Run, explain, plan, tally_of
+from fairsilo.run.train import LIMITS_LOSS, Run, ending, explain, plan, tally_of
 from fairsilo.run.train import train as train_by
 from fairsilo.solver import Status
 
@@ -33,6 +34,8 @@ class Fitted:
     rounds: int
     converged: bool
     reason: str
+    dp: dict[str, Any] | None = None
+    """What a private fit spent, as `dp` in metrics.json."""
 
 
 def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
@@ -49,6 +52,24 @@ def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitte
         rounds=trained.outcome.rounds,
         converged=trained.outcome.status is Status.CONVERGED,
         reason=explain(task, trained, tally, prepared),
+    )
+
+
+def train_privately(private: Privately, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
+    """The same under differential privacy: of the training rows only what was released is said."""
+    task, trained, _ = private.train(prepared)
+    shape = len(prepared.schema.groups), len(classes)
+    unseen = Tally(np.zeros((*shape, len(classes)), np.int64), np.zeros(shape), np.zeros(shape))
+    outcome, options = trained.outcome, private.options
+    plain = ending(outcome, task.solver.tolerance, unseen, prepared.schema.classes)
+    return Fitted(
+        trained=trained,
+        history=_history(options, prepared, trained),
+        constraints=_constraints(prepared, classes, task, trained, unseen, options.method),
+        rounds=outcome.rounds,
+        converged=outcome.status is Status.CONVERGED,
+        reason=private_ending(outcome, plain),
+        dp=spent(private.mechanism.ledger, options.dp_noise, private.mechanism.smallest),
     )
 
 

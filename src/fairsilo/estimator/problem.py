@@ -12,6 +12,7 @@ import pandas as pd
 from fairsilo.data import Encoder, Schema, infer_schema, pool
 from fairsilo.data.columns import vocabulary
 from fairsilo.data.groups import POOLED
+from fairsilo.data.schema import Feature
 from fairsilo.estimator.inputs import Ints, chosen, group_indices, texts_of
 from fairsilo.fairness import check_defined, count_cells
 from fairsilo.fairness.weigh import totals_of
@@ -19,7 +20,7 @@ from fairsilo.partition.federation import Federation
 from fairsilo.run.compare import Compared as Asked
 from fairsilo.run.compare import compare, groups_of
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import Prepared, encoded_columns, encoder_sums
+from fairsilo.run.prepare import Fit, Prepared, encoded_columns, encoder_sums, silo_tables
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,16 @@ def prepare(
     compared: Compared,
     clients: tuple[Ints, tuple[str, ...]],
     options: Options,
+    declared: tuple[Feature, ...] | None = None,
+    fit: Fit | None = None,
 ) -> Prepared:
-    """Infer the schema, fit the encoder from the clients' sums, line the rows up by client."""
+    """Infer the schema, fit the encoder from the clients' sums, line the rows up by client.
+
+    With `declared` features nothing of X is inferred; with a `fit` of its own the caller also sees
+    to it that there are rows enough.
+    """
     client, names = clients
-    schema = _schema(frame, y, classes, compared)
+    schema = _schema(frame, y, classes, compared, declared)
     s = compared.s
     if options.pool and compared.protected:
         cells = count_cells(y, s, len(schema.groups), len(schema.classes))
@@ -99,12 +106,15 @@ def prepare(
         asked = compare(schema, options, groups, compared.protected)
     else:
         groups, asked = (), Asked((), (), options.epsilon)
-    encoder = Encoder.fit(schema, encoder_sums(frame, client, schema))
+    if fit is None:
+        encoder = Encoder.fit(schema, encoder_sums(frame, client, schema))
+    else:
+        encoder = fit(silo_tables(frame, client), schema)
     federation = Federation.of(
         encoder.transform(frame), y, s, client,
         groups=len(schema.groups), classes=len(schema.classes),
     )  # fmt: skip
-    if options.method in ("fedfair", "lco"):
+    if options.method in ("fedfair", "lco") and fit is None:
         estimator = "local" if options.method == "lco" else options.estimator
         totals = totals_of(federation, asked.constraints)
         check_defined(asked.constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
@@ -125,14 +135,21 @@ def prepare(
     )
 
 
-def _schema(frame: pd.DataFrame, y: Ints, classes: Sequence[Any], compared: Compared) -> Schema:
+def _schema(
+    frame: pd.DataFrame,
+    y: Ints,
+    classes: Sequence[Any],
+    compared: Compared,
+    declared: tuple[Feature, ...] | None,
+) -> Schema:
     """The schema of X; label and group are no columns of it and get names that are free."""
     label, group = (_free(name, frame) for name in ("label", "group"))
-    # Only the features are taken from the table: there may be no groups to infer.
-    whole = frame.assign(**{label: y, group: y})
-    features = infer_schema(whole, label=label, group=group, drop_group=True).features
+    if declared is None:
+        # Only the features are taken from the table: there may be no groups to infer.
+        whole = frame.assign(**{label: y, group: y})
+        declared = infer_schema(whole, label=label, group=group, drop_group=True).features
     return Schema(
-        features=features,
+        features=declared,
         label=label,
         classes=tuple(map(str, classes)),
         group=group,

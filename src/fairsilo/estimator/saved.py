@@ -13,13 +13,14 @@ import pandas as pd
 
 from fairsilo.errors import FairSiloError
 from fairsilo.estimator.classifier import FedFairClassifier
+from fairsilo.estimator.declared import bounds_of
 from fairsilo.estimator.kept import Kept
 from fairsilo.method.saved import to_tensors
 from fairsilo.run import store
 
 PARAMETERS = (
     *("method", "model", "solver", "estimator"),
-    *("against", "pool", "notion", "target_deo", "target_by"),
+    *("against", "pool", "notion", "target_deo", "target_by", "dp_epsilon", "dp_delta"),
 )
 """The options of a run that the estimator has under the same name."""
 
@@ -43,6 +44,7 @@ def load(folder: str | Path) -> FedFairClassifier:
         groups=list(described["groups"]),
         max_rounds=options["rounds"],
         random_state=options["seed"],
+        bounds=bounds_of(saved.schema) if options.get("dp_epsilon") is not None else None,
     )
     clf.classes_ = classes
     clf.feature_names_in_ = np.array(saved.schema.columns, dtype=object)
@@ -51,6 +53,7 @@ def load(folder: str | Path) -> FedFairClassifier:
     clf.n_iter_ = trained["rounds"]
     clf.converged_ = trained["converged"]
     clf.reason_ = trained["reason"]
+    clf.dp_ = saved.metrics.get("dp")
     clf.history_ = _history(folder / "history.parquet")
     clf.constraints_ = _constraints(described, clf.history_)
     kind, tensors = to_tensors(saved.predictors)

@@ -24,8 +24,10 @@ KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "notion": (str, "a name, such as 'equal-opportunity'"),
     "target_deo": (Real, "None or a difference of rates, such as 0.02"),
     "target_by": (str, "'proxy' or 'search'"),
+    "dp_epsilon": (Real, "None or a number, such as 4"),
+    "dp_delta": (Real, "a number far below one over the rows, such as 1e-5"),
 }
-OPTIONAL = ("solver", "max_rounds", "pool", "target_deo")
+OPTIONAL = ("solver", "max_rounds", "pool", "target_deo", "dp_epsilon")
 
 
 def options_of(parameters: dict[str, Any]) -> Options:
@@ -38,6 +40,9 @@ def options_of(parameters: dict[str, Any]) -> Options:
             raise TypeError(f"{name} is {value!r}: give {wanted}")
     rounds, size, target = (parameters[name] for name in ("max_rounds", "pool", "target_deo"))
     epsilon, epsilons = _limits(parameters["epsilon"])
+    private = parameters["dp_epsilon"]
+    if private is None and parameters["bounds"] is not None:
+        raise ValueError("bounds are for dp_epsilon: pass it, or leave them out")
     with as_value_errors():
         return Options(
             data="",
@@ -54,6 +59,8 @@ def options_of(parameters: dict[str, Any]) -> Options:
             target_by=parameters["target_by"],
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
+            dp_epsilon=None if private is None else float(private),
+            dp_delta=float(parameters["dp_delta"]),
         )
 
 

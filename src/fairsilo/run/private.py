@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import finite, largest
 from fairsilo.fairness import Dgeo
+from fairsilo.method import Task, Trained
 from fairsilo.method.private import Guarded, train_private
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import prepare
+from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.train import Metrics, Run, Training, ending, measure, plan, test_evidence
 from fairsilo.solver import Status
 
@@ -46,6 +47,57 @@ class Released:
     """The standard deviation of the noise in a cell's losses."""
 
 
+@dataclass(frozen=True, eq=False)
+class Privately:
+    """A training under differential privacy: its options, the clients' noise, its plan."""
+
+    options: Options
+    mechanism: Mechanism
+    plan: Plan
+    clip: Clip
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Fill in solver and rounds, which the plan needs; nothing is released yet."""
+        solver = options.solver or ("newton" if options.model == "lr" else "agp")
+        rounds = options.rounds or ROUNDS[solver]
+        assert options.dp_epsilon is not None
+        budget, split = Budget(options.dp_epsilon, options.dp_delta), Split(*options.dp_split)
+        return cls(
+            replace(options, solver=solver, rounds=rounds),
+            Mechanism(Ledger(budget), 1, 1),
+            Plan.of(budget, split, rounds, curvature=solver == "newton"),
+            Clip(options.dp_clip),
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the rows of all clients are summed in one go."""
+        return self.options.engine == "pooled"
+
+    def fit(self, tables: list[pd.DataFrame], schema: Schema) -> Encoder:
+        """The encoder, from a release of the clients' bounded sums."""
+        bounds_of(schema)
+        shared, clients = self.options.dp_noise == "shared", len(tables)
+        self.mechanism.silos = clients
+        self.mechanism.smallest = smallest_sum(clients) if shared else 1
+        own = [encoder_message(table, schema, self.plan) for table in tables]
+        noise = self.mechanism.deviation(sensitivity(schema), self.plan.encoder)
+        return encoder_of_sums(schema, self.mechanism.release(own), noise)
+
+    def train(self, prepared: Prepared, watch: Watch | None = None) -> tuple[Task, Trained, Floats]:
+        """Release the counts, then train: the task as it was done, the model, the noisy counts."""
+        task = plan(self.options, prepared)
+        if self.options.method == "fedavg":
+            task = replace(task, constraints=())
+        counts = noisy_counts(prepared.federation, self.mechanism, self.plan, self.whole)
+        if self.options.method == "fedfair":
+            noise = self.mechanism.deviation(1.0, self.plan.counts)
+            check_counts(prepared.schema, prepared.cell_pairs, counts, noise)
+        guard = Guarded(self.mechanism, self.plan, self.clip, counts)
+        return (*train_private(task, guard, watch), counts)
+
+
 def execute_private(options: Options, watch: Watch | None = None) -> Run:
     """Release the encoder's sums and the counts, train, release what the model does."""
     if options.schema is None and options.data not in DATASETS:
@@ -53,36 +105,13 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
             "with --dp-epsilon the columns' vocabularies and bounds must not be read off the rows: "
             "declare them in a file and give it as --schema"
         )
-    solver = options.solver or ("newton" if options.model == "lr" else "agp")
-    rounds = options.rounds or ROUNDS[solver]
-    options = replace(options, solver=solver, rounds=rounds)
-    split, clip = Split(*options.dp_split), Clip(options.dp_clip)
-    assert options.dp_epsilon is not None
-    budget = Budget(options.dp_epsilon, options.dp_delta)
-    parts = Plan.of(budget, split, rounds, curvature=solver == "newton")
-    mechanism = Mechanism(Ledger(budget), 1, 1)
-    whole = options.engine == "pooled"
-
-    def fit(tables: list[pd.DataFrame], schema: Schema) -> Encoder:
-        bounds_of(schema)
-        mechanism.silos = len(tables)
-        mechanism.smallest = smallest_sum(len(tables)) if options.dp_noise == "shared" else 1
-        total = mechanism.release([encoder_message(table, schema, parts) for table in tables])
-        noise = mechanism.deviation(sensitivity(schema), parts.encoder)
-        return encoder_of_sums(schema, total, noise)
-
-    prepared = prepare(options, fit)
+    private = Privately.of(options)
+    options, mechanism, parts, clip = private.options, private.mechanism, private.plan, private.clip
+    prepared = prepare(options, private.fit)
     started = time.perf_counter()
-    task = plan(options, prepared)
-    if options.method == "fedavg":
-        task = replace(task, constraints=())
-    counts = noisy_counts(prepared.federation, mechanism, parts, whole)
-    if options.method == "fedfair":
-        noise = mechanism.deviation(1.0, parts.counts)
-        check_counts(prepared.schema, prepared.cell_pairs, counts, noise)
-    task, trained = train_private(task, Guarded(mechanism, parts, clip, counts), watch)
+    task, trained, counts = private.train(prepared, watch)
     losses, right = noisy_outcomes(
-        task.model, task.federation, trained.outcome.theta, mechanism, parts, clip, whole
+        task.model, task.federation, trained.outcome.theta, mechanism, parts, clip, private.whole
     )
     seconds = time.perf_counter() - started
     released = Released(
@@ -123,12 +152,12 @@ def released_training(
     return Training(
         figures=_figures(released, pairs),
         by_client=[],
-        reason=_ending(outcome, plain),
+        reason=private_ending(outcome, plain),
         common=int(np.argmax(released.counts.sum(axis=0))),
     )
 
 
-def _ending(outcome: Outcome, plain: str) -> str:
+def private_ending(outcome: Outcome, plain: str) -> str:
     """Why training ended: to make the rounds that the budget was planned for is no failure."""
     if outcome.status is not Status.RUNNING:
         return plain
