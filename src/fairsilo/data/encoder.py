@@ -4,7 +4,7 @@ The encoder is fitted from sums over rows alone (count, sum, sum of squares), so
 together without showing a row, and a simulation and a network get the same numbers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -16,6 +16,8 @@ from fairsilo.data.columns import column, numbers, positions
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError
 
+BLOCK = 65_536
+"""Rows encoded together where not all are wanted at once."""
 LOST = 1e-12
 """Below this share of the mean square, a variance from sums is rounding error and not spread."""
 
@@ -96,12 +98,52 @@ class Encoder:
                 ] * feature.other
         return tuple(names)
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """What the columns of the matrix are, in order: 0 for a number, or a category's width."""
+        scalings = iter(self.scalings)
+        widths: list[int] = []
+        for feature in self.schema.features:
+            if isinstance(feature, Number):
+                widths += [0] + [1] * next(scalings).missing
+            elif _width(feature):
+                widths.append(_width(feature))
+        return tuple(widths)
+
     def transform(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Encode a table: one row per row, one column per feature name."""
         x = np.zeros((len(frame), len(self.feature_names)))
         rows = np.arange(len(frame))
-        scalings = iter(self.scalings)
         at = 0
+        for width, found in zip(self.widths, self._columns(frame), strict=True):
+            if width == 0:
+                x[:, at] = found
+            else:
+                seen = found >= 0
+                x[rows[seen], at + found[seen]] = 1.0
+            at += width or 1
+        return x
+
+    def blocks(
+        self, frame: pd.DataFrame, rows: int = BLOCK
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+        """The same without the zeros: numbers (n, a) and categories (n, b) of some rows at a time.
+
+        A category's value is its column among its own, -1 where none of them is one.
+        """
+        for start in range(0, len(frame), rows):
+            part = frame.iloc[start : start + rows]
+            found = list(zip(self.widths, self._columns(part), strict=True))
+            named = [values for width, values in found if width]
+            numeric = [values for width, values in found if not width]
+            yield (
+                np.array(numeric, np.float64).reshape(-1, len(part)).T,
+                np.array(named, np.int64).reshape(-1, len(part)).T,
+            )
+
+    def _columns(self, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
+        """For each of `widths` the numbers, or the place of the category's one, -1 for none."""
+        scalings = iter(self.scalings)
         for feature in self.schema.features:
             series = column(frame, feature.name)
             if isinstance(feature, Number):
@@ -109,16 +151,11 @@ class Encoder:
                 z = (numbers(series, feature.name) - scaling.mean) / scaling.scale
                 missing = np.isnan(z)
                 # The federated mean stands in for a missing number, and the mean encodes as 0.
-                x[:, at] = np.where(missing, 0.0, z)
+                yield np.where(missing, 0.0, z)
                 if scaling.missing:
-                    x[:, at + 1] = missing
-                at += 1 + scaling.missing
-            else:
-                hot = _hot(series, feature)
-                seen = hot >= 0
-                x[rows[seen], at + hot[seen]] = 1.0
-                at += len(feature.values) + feature.missing + feature.other
-        return x
+                    yield missing.astype(np.int64) - 1
+            elif _width(feature):
+                yield _hot(series, feature)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, int]:
         """Count, per category column that has any, the cells that the vocabulary does not cover.
@@ -169,6 +206,10 @@ def _scaling(sums: EncoderSums, k: int) -> Scaling:
     variance = mean_square - mean * mean
     scale = np.sqrt(variance) if variance > LOST * mean_square else 1.0
     return Scaling(float(mean), float(scale), missing)
+
+
+def _width(feature: Category) -> int:
+    return len(feature.values) + feature.missing + feature.other
 
 
 def _hot(series: "pd.Series[Any]", feature: Category) -> NDArray[np.int64]:
