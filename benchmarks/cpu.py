@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import fair, growth, optimum
+from benchmarks import fair, growth, memory, optimum
 from benchmarks.arena import CONTESTANTS, OURS, Contestant, load, seated
 from benchmarks.workload import Workload, check, make
 from fairsilo.data.files import write_atomic
@@ -30,7 +30,7 @@ from fairsilo.run.prepare import prepare
 
 RESULTS = Path(__file__).parent / "results"
 SETTINGS = 32
-ROUNDS = {"fairsilo": 200, "numpy": 50, "pytorch loop": 10, "flower": 3}
+ROUNDS = {"fairsilo": 200, "numpy": 50, "pytorch loop": 10, "flower": 8}
 """Rounds that a contestant is asked for; 4 for the others."""
 TURNS = {
     "round": ((), 1, "one federated gradient round, logistic regression, ADULT, 50 clients"),
@@ -71,11 +71,8 @@ def turns(
             for seat in seats:
                 count = counts[seat.name]
                 answer = seat.ask(count, settings)
-                # Flower starts Ray for every call: what one round costs is the difference.
-                less = seat.ask(1, settings) if seat.name == "flower" else None
                 for key, values in found[seat.name].items():
-                    spent = answer[key] - (less[key] if less else 0)
-                    values.append(spent / (count - bool(less)) * 1e3)
+                    values.append(answer[key] / count * 1e3)
     return found
 
 
@@ -118,7 +115,7 @@ def keep(workload: str, rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    parts: dict[str, Any] = {**growth.PARTS, **optimum.PARTS, **fair.PARTS}
+    parts: dict[str, Any] = {**growth.PARTS, **memory.PARTS, **optimum.PARTS, **fair.PARTS}
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument(
         "workloads", nargs="*", help=f"of {', '.join([*TURNS, *parts])}; all, if none"

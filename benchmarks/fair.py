@@ -1,7 +1,10 @@
 """Accuracy at the same fairness: FedFair and DecLearn's Fed-FairGrad on the same ADULT rows.
 
-Each is run with several settings; of those whose true-positive rates differ by at most 0.02 on
-the training rows, the one with the best training accuracy counts, and is measured on test rows.
+Each is run with several settings. Of the models whose true-positive rates differ by at most 0.02
+on the training rows (of Fed-FairGrad, after any round) the one with the best training accuracy
+counts, and is measured on test rows. What Fed-FairGrad minimises has no epsilon, so its optimum is
+not ours; it counts as arrived when a model is that fair and within 0.001 of FedFair's training
+accuracy.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +22,8 @@ import numpy as np
 from benchmarks.arena import ROOT, TORCH, load, python_of
 from fairsilo.engine import numbers_up
 from fairsilo.fairness import Dgeo
-from fairsilo.method.base import Task
-from fairsilo.method.constrained import solve_many
+from fairsilo.method.base import Floats, Task
+from fairsilo.method.constrained import fedfair
 from fairsilo.model import logistic_regression
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
@@ -26,9 +31,26 @@ from fairsilo.solver import Newton
 
 DECLEARN = ("declearn==2.9.*", TORCH, "websockets<14,>=10.1")
 LIMIT = 0.02
+CLOSE = 0.001
 EPSILONS = (0.001, 0.01, 0.02, 0.05, 0.1)
-ETAS = (0.01, 0.05, 0.2)
-ROUNDS = 50
+RATES = ((0.5, 0.05), (1.0, 0.02), (1.0, 0.1), (2.0, 0.1))
+"""Fed-FairGrad's step sizes, of the model and of the groups' weights: smaller ones are slower, and
+from five on it swings."""
+ROUNDS = 300
+PORT = 8801
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model (weight, then bias), and what it took to get there."""
+
+    theta: Floats
+    setting: float | tuple[float, float]
+    rounds: int
+    sent: float
+    """Bytes, by one client."""
+    seconds: float
+    """CPU seconds of all parties."""
 
 
 def quality(prepared: Prepared, theta: np.ndarray, rows: str) -> tuple[float, float]:
@@ -48,71 +70,114 @@ def quality(prepared: Prepared, theta: np.ndarray, rows: str) -> tuple[float, fl
     return float(np.mean(label == y)), abs(rates[0] - rates[1])
 
 
-def ours(prepared: Prepared) -> list[dict[str, Any]]:
+def ours(prepared: Prepared) -> list[Found]:
+    """FedFair by Newton-SQP, one model for each epsilon; seconds without compilation."""
     model = logistic_regression(prepared.federation.x.shape[1])
     task = Task(
         prepared.federation, model, prepared.constraints, 0.1, "pooled", Newton(), 50, seed=0
     )
+    fedfair(task)
     found = []
-    for epsilon, trained in zip(EPSILONS, solve_many([task], EPSILONS)[0], strict=True):
-        theta, rounds = np.roll(trained.outcome.theta, -1), trained.outcome.rounds
-        sent = numbers_up(Newton().order, model.size, 1) * rounds * 8
-        found.append({"theta": theta, "setting": epsilon, "rounds": rounds, "bytes": sent})
+    for epsilon in EPSILONS:
+        started = time.process_time()
+        outcome = fedfair(replace(task, epsilon=epsilon)).outcome
+        spent = time.process_time() - started
+        sent = numbers_up(Newton().order, model.size, 1) * outcome.rounds * 8
+        found.append(Found(np.roll(outcome.theta, -1), epsilon, outcome.rounds, sent, spent))
     return found
 
 
-def declearn(prepared: Prepared, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+def declearn(prepared: Prepared, rounds: int = ROUNDS) -> list[Found]:
+    """Fed-FairGrad's model after every round, for all step sizes; they run at the same time."""
     held = prepared.federation
     python = python_of(DECLEARN, "declearn")
     file = str(ROOT / "benchmarks/contestants/declearn_fairgrad.py")
-    found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
         np.savez(path, x=held.x, y=held.y, s=held.s, offsets=held.offsets)
-        for i, eta in enumerate(ETAS):
-            command = [python, file, str(path), str(rounds), str(eta), str(8801 + i)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            line = next(one for one in done.stdout.splitlines() if one.startswith("RESULT "))
-            result = json.loads(line.removeprefix("RESULT "))
-            theta, sent = np.array(result["theta"]), result["bytes up per client"]
-            found.append({"theta": theta, "setting": eta, "rounds": rounds, "bytes": sent})
-            found[-1]["CPU seconds"] = result["cpu"]
-    return found
+        running = [
+            subprocess.Popen(
+                [python, file, str(path), str(rounds), str(rate), str(eta), str(PORT + i)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            for i, (rate, eta) in enumerate(RATES)
+        ]
+        told = [process.communicate()[0] for process in running]
+    return [one for rates, text in zip(RATES, told, strict=True) for one in heard(text, rates)]
 
 
-def chosen(prepared: Prepared, runs: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
-    """The best of the fair ones, or the fairest if none is."""
-    scored = [(run, *quality(prepared, run["theta"], "train")) for run in runs]
+def heard(text: str, rates: tuple[float, float]) -> list[Found]:
+    """The models in what Fed-FairGrad's run printed."""
+    lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
+    if not lines:
+        raise SystemExit("declearn died: run its file by hand to see why")
+    return [
+        Found(np.array(one["theta"]), rates, i, one["bytes"], one["cpu"])
+        for i, one in enumerate(json.loads(lines[-1].removeprefix("RESULT ")), start=1)
+    ]
+
+
+def chosen(prepared: Prepared, runs: list[Found]) -> tuple[Found, bool]:
+    """The most accurate of the fair ones, or the fairest if none is."""
+    scored = [(run, *quality(prepared, run.theta, "train")) for run in runs]
     fair = [one for one in scored if one[2] <= LIMIT]
     best = max(fair, key=lambda one: one[1]) if fair else min(scored, key=lambda one: one[2])
     return best[0], bool(fair)
 
 
-def part(name: str, repeats: int) -> list[dict[str, Any]]:
-    prepared = prepare(Options(data="adult"))
-    before = load()["load average, 1 minute"]
+def arrival(prepared: Prepared, runs: list[Found], accuracy: float) -> tuple[Found, bool]:
+    """The cheapest fair model that is as accurate, or the last one of all."""
+    there = [
+        run
+        for run in runs
+        for correct, gap in [quality(prepared, run.theta, "train")]
+        if gap <= LIMIT and correct >= accuracy - CLOSE
+    ]
+    return (min(there, key=lambda run: run.rounds), True) if there else (runs[-1], False)
+
+
+def rows_of(name: str, prepared: Prepared, runs: dict[str, list[Found]]) -> list[dict[str, Any]]:
+    """What each contestant's chosen model is like, and what an equally good one cost."""
     rows: list[dict[str, Any]] = []
     mine: dict[str, float] = {}
-    for contestant, runs in (("fairsilo", ours(prepared)), ("declearn", declearn(prepared))):
-        best, fair = chosen(prepared, runs)
-        accuracy, gap = quality(prepared, best["theta"], "test")
-        quantities = {"test accuracy": accuracy, "test DEO": gap}
-        quantities |= {"rounds": best["rounds"], "bytes up per client": best["bytes"]}
+    for contestant, found in runs.items():
+        best, fair = chosen(prepared, found)
+        quantities: dict[str, float] = {}
+        for part in ("train", "test"):
+            accuracy, gap = quality(prepared, best.theta, part)
+            quantities |= {f"{part} accuracy": accuracy, f"{part} DEO": gap}
+        first, there = arrival(prepared, found, mine.get("train accuracy", 0.0))
+        if not mine:
+            first, there = best, True
+        quantities |= {"rounds": first.rounds, "bytes up per client": first.sent}
+        quantities["CPU seconds"] = first.seconds
         for quantity, value in quantities.items():
             rows.append(
                 {
                     "workload": name,
                     "contestant": contestant,
                     "quantity": quantity,
-                    "value": value,
+                    "value": float(value),
                     "spread": [],
-                    "ratio to ours": value / mine.setdefault(quantity, value),
-                    "setting": best["setting"],
+                    "ratio to ours": float(value / mine.setdefault(quantity, value)),
+                    "setting": best.setting,
+                    "round of the chosen model": best.rounds,
                     "fair on training rows": fair,
-                    "load": [before, load()["load average, 1 minute"]],
+                    "arrived": there,
                 }
             )
     return rows
+
+
+def part(name: str, repeats: int) -> list[dict[str, Any]]:
+    """Both contestants on ADULT, 50 clients."""
+    prepared = prepare(Options(data="adult"))
+    before = load()["load average, 1 minute"]
+    runs = {"fairsilo": ours(prepared), "declearn": declearn(prepared)}
+    loads = [before, load()["load average, 1 minute"]]
+    return [{**row, "load": loads} for row in rows_of(name, prepared, runs)]
 
 
 PARTS = {"accuracy at DEO 0.02": part}

@@ -30,20 +30,24 @@ PER_CLIENT, COLUMNS, TABLE = 32, 20, 20_000
 
 def coded_rows(rows: int, seed: int = 0) -> Any:
     """ADULT-shaped rows as codes, drawn at random, without the dense matrix at any time."""
-    from fairsilo.engine import Coded, Layout, Rows
+    from fairsilo.compute import jnp
+    from fairsilo.engine import Coded, Layout, Rows, aligned
 
     rng = np.random.default_rng(seed)
     starts = 6 + np.cumsum((0, *WIDTHS[:-1]))
     categories = tuple(zip(map(int, starts), WIDTHS, strict=True))
     layout = Layout(tuple(range(6)), categories, tuple((j,) for j in range(len(WIDTHS))))
-    codes = np.empty((rows, len(WIDTHS)), np.uint8)
+    codes = aligned((rows, len(WIDTHS)), np.uint8)
     for j, width in enumerate(WIDTHS):
         codes[:, j] = rng.integers(0, width, rows, np.uint8)
-    numbers = rng.standard_normal((rows, 6), np.float32)
-    y = (numbers[:, 0] + rng.standard_normal(rows, np.float32) > 0).astype(np.int32)
-    w = np.full(rows, 1 / rows, np.float32)
-    v = np.where(codes[:, 6] == 0, 1, -1).astype(np.float32)[None] * y * (4 / rows)
-    return Rows(Coded(numbers, codes, layout), y, w, v.astype(np.float32))  # type: ignore[arg-type]
+    numbers = aligned((rows, 6), np.float32)
+    rng.standard_normal(dtype=np.float32, out=numbers)
+    y, w, v = (aligned(shape, np.float32) for shape in ((rows,), (rows,), (1, rows)))
+    y[:] = numbers[:, 0] + rng.standard_normal(rows, np.float32) > 0
+    w[:] = 1 / rows
+    v[0] = np.where(codes[:, 6] == 0, 4 / rows, -4 / rows) * y
+    x = Coded(jnp.asarray(numbers, np.float32), jnp.asarray(codes, np.uint8), layout)
+    return Rows(x, y.astype(np.uint8), w, v)  # type: ignore[arg-type]
 
 
 def pooled_rows(rows: int, constraints: int) -> tuple[Any, Any, int]:
@@ -87,12 +91,15 @@ def measure(kind: str, size: int, constraints: int, rounds: int) -> dict[str, fl
 
     Memory is counted above that of a process that has imported everything and drawn nothing.
     """
-    from fairsilo.compute import jnp
+    from fairsilo.compute import jax, jnp
+    from fairsilo.engine import numbers_down, numbers_up
     from fairsilo.solver import Agp
 
     jnp.zeros(1).block_until_ready()
     baseline = _memory("VmRSS")
     engine, features, table = MAKE[kind](size, constraints)
+    for rows in [engine.rows] if hasattr(engine, "rows") else engine.silos:
+        jax.block_until_ready(rows)  # type: ignore[no-untyped-call]
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak of drawing the rows
     start, epsilon = np.zeros(features + 1), np.full(constraints, 0.01)
     solver = Agp(tolerance=0.0)
@@ -102,6 +109,8 @@ def measure(kind: str, size: int, constraints: int, rounds: int) -> dict[str, fl
     return {
         "cpu": (time.process_time() - cpu) / rounds * 1e3,
         "wall": (time.perf_counter() - wall) / rounds * 1e3,
+        "up": 8 * numbers_up(solver.order, features + 1, constraints),
+        "down": 8 * numbers_down(features + 1, constraints),
         "table": table,
         "peak": _memory("VmHWM") - baseline,
     }
@@ -115,8 +124,13 @@ def _memory(key: str) -> int:
 
 def apart(kind: str, size: int, constraints: int, rounds: int) -> dict[str, float]:
     """`measure` in a process of its own."""
-    call = f"measure({kind!r}, {size}, {constraints}, {rounds})"
-    code = f"import json; from benchmarks.growth import measure; print(json.dumps({call}))"
+    return in_process("growth", "measure", kind, size, constraints, rounds)
+
+
+def in_process(module: str, function: str, *args: Any) -> dict[str, float]:
+    """What a function of these benchmarks tells, in a process of its own."""
+    call = f"{function}({', '.join(map(repr, args))})"
+    code = f"import json; from benchmarks.{module} import {function}; print(json.dumps({call}))"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -134,64 +148,65 @@ def slope(sizes: list[int], values: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def grow(kind: str, repeats: int, sizes: list[int], constraints: int = 1) -> list[dict[str, Any]]:
-    """Time and memory at every size, and the slopes; memory without that of the smallest."""
-    before = load()["load average, 1 minute"]
+METHODS = {"fedfair": 1, "fedavg": 0}
+"""How many constraints each has: FedAvg is FedFair without any."""
+
+
+def grow(
+    kind: str, repeats: int, sizes: list[int], methods: tuple[str, ...] = ("fedfair",)
+) -> list[dict[str, Any]]:
+    """Time, memory and bytes at every size, methods in turn, and the slopes."""
     rows: list[dict[str, Any]] = []
     for size in sizes:
+        before = load()["load average, 1 minute"]
         rounds = 3 if size * (PER_CLIENT if kind == "clients" else 1) >= 300_000 else 20
-        runs = [apart(kind, size, constraints, rounds) for _ in range(repeats)]
-        times = [run["cpu"] for run in runs]
-        common = {"workload": f"growth with {kind}", "contestant": "fairsilo", "size": size}
-        method = {"method": "fedfair" if constraints else "fedavg"}
-        rows.append(
-            {
-                **common,
-                **method,
-                "quantity": "CPU ms per round",
-                "value": float(np.median(times)),
-                "spread": [min(times), max(times)],
-                "ratio to ours": 1.0,
-                "load": [before, load()["load average, 1 minute"]],
-            }
-        )
-        peaks = [run["peak"] / 1e6 for run in runs]
-        rows.append(
-            {
-                **common,
-                **method,
-                "quantity": "peak MB",
-                "value": float(np.median(peaks)),
-                "spread": [min(peaks), max(peaks)],
-                "ratio to ours": 1.0,
-                "table MB": runs[0]["table"] / 1e6,
-            }
-        )
-    times = [row["value"] for row in rows if row["quantity"] == "CPU ms per round"]
-    for quantity, some in (
-        ("slope of time", slice(None)),
-        ("slope of time, larger half", slice(-3, None)),
-    ):
-        rows.append(
-            {
-                "workload": f"growth with {kind}",
-                "contestant": "fairsilo",
-                **method,
-                "quantity": quantity,
-                "value": slope(sizes[some], times[some]),
-                "spread": [],
-                "ratio to ours": 1.0,
-            }
-        )
+        runs: dict[str, list[dict[str, float]]] = {method: [] for method in methods}
+        for _ in range(repeats):
+            for method in methods:
+                runs[method].append(apart(kind, size, METHODS[method], rounds))
+        for method, mine in runs.items():
+            common = {"workload": f"growth with {kind}", "contestant": "fairsilo", "size": size}
+            common |= {"method": method, "table MB": mine[0]["table"] / 1e6}
+            common["load"] = [before, load()["load average, 1 minute"]]
+            for quantity, key, unit in (
+                ("CPU ms per round", "cpu", 1.0),
+                ("peak MB", "peak", 1e6),
+                ("bytes up per client and round", "up", 1.0),
+                ("bytes down per client and round", "down", 1.0),
+            ):
+                values = np.array([run[key] for run in mine]) / unit
+                ours = np.array([run[key] for run in runs["fedfair"]]) / unit
+                spread = {"spread": [float(values.min()), float(values.max())]}
+                ratio = {"ratio to ours": float(np.median(values / ours))}
+                value = {"quantity": quantity, "value": float(np.median(values))}
+                rows.append({**common, **value, **spread, **ratio})
+    for method in methods:
+        rows += slopes(kind, method, [row for row in rows if row["method"] == method])
     return rows
+
+
+def slopes(kind: str, method: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The exponents of time, and how much of the last growth in memory is the table's."""
+    timed = [row for row in rows if row["quantity"] == "CPU ms per round"]
+    peaks = [row for row in rows if row["quantity"] == "peak MB"]
+    sizes, times = [row["size"] for row in timed], [row["value"] for row in timed]
+    grown = peaks[-1]["value"] - peaks[-2]["value"]
+    quantities = {
+        "slope of time": slope(sizes, times),
+        "slope of time, larger half": slope(sizes[-3:], times[-3:]),
+        "growth of the peak over the table's": grown
+        / (peaks[-1]["table MB"] - peaks[-2]["table MB"]),
+    }
+    common = {"workload": f"growth with {kind}", "contestant": "fairsilo", "method": method}
+    rest = {"spread": [], "ratio to ours": 1.0}
+    return [{**common, "quantity": name, "value": v, **rest} for name, v in quantities.items()]
 
 
 def part(name: str, repeats: int) -> list[dict[str, Any]]:
+    """Time and memory of one kind of growth; with clients, of FedAvg, too."""
     kind = name.removeprefix("growth with ")
-    rows = grow(kind, max(1, repeats // 2), SIZES[kind])
-    if kind == "clients":
-        rows += grow(kind, max(1, repeats // 2), SIZES[kind], constraints=0)
-    return rows
+    methods = ("fedfair", "fedavg") if kind == "clients" else ("fedfair",)
+    return grow(kind, max(1, repeats // 2), SIZES[kind], methods)
 
 
 PARTS = {f"growth with {kind}": part for kind in SIZES}

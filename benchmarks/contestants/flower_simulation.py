@@ -1,6 +1,11 @@
-"""Flower's simulation (Ray): federated averaging, a NumPy client with one full-batch step."""
+"""Flower's simulation (Ray): federated averaging, a NumPy client with one full-batch step.
+
+Every call starts Ray anew. What a round costs is taken between the end of the first and that of the
+last, with the CPU time of all of Ray's processes.
+"""
 
 import os
+import time
 
 os.environ.update(FLWR_TELEMETRY_ENABLED="0", RAY_USAGE_STATS_ENABLED="0")
 
@@ -10,9 +15,13 @@ from flwr.common import Context, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.server import ServerApp, ServerAppComponents, ServerConfig
 from flwr.server.strategy import FedAvg
 from flwr.simulation import run_simulation
-from serve import Run, serve
+from serve import Run, Spent, serve
 
+from benchmarks.arena import cpu_seconds
 from benchmarks.workload import Workload, flat, gradient
+
+ENDED: list[tuple[float, float]] = []
+"""The clock and the CPU seconds at the end of every round."""
 
 
 class Silo(NumPyClient):
@@ -35,6 +44,7 @@ class Keep(FedAvg):
         parameters, metrics = super().aggregate_fit(server_round, results, failures)
         assert parameters is not None
         self.last = parameters_to_ndarrays(parameters)[0]
+        ENDED.append((time.perf_counter(), cpu_seconds(os.getpid())))
         return parameters, metrics
 
 
@@ -50,11 +60,18 @@ def prepare(work: Workload) -> Run:
         return Silo(silos[int(context.node_config["partition-id"])]).to_client()
 
     def one(start: np.ndarray, rounds: int) -> np.ndarray:
-        strategy = Keep(fraction_evaluate=0.0, initial_parameters=ndarrays_to_parameters([start]))
+        count = len(silos)
+        strategy = Keep(
+            fraction_evaluate=0.0,
+            min_fit_clients=count,
+            min_available_clients=count,  # else it begins with those that are there already
+            initial_parameters=ndarrays_to_parameters([start]),
+        )
 
         def server(_: Context) -> ServerAppComponents:
             return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=rounds))
 
+        ENDED.clear()
         run_simulation(
             server_app=ServerApp(server_fn=server),
             client_app=ClientApp(client_fn=client),
@@ -66,5 +83,12 @@ def prepare(work: Workload) -> Run:
     return lambda rounds, settings: np.stack([one(s, rounds) for s in work.starts[:settings]])
 
 
+def spent() -> Spent:
+    """Seconds and CPU seconds of as many rounds as there were."""
+    (wall, cpu), (wall_last, cpu_last) = ENDED[0], ENDED[-1]
+    share = len(ENDED) / max(len(ENDED) - 1, 1)
+    return {"seconds": (wall_last - wall) * share, "cpu": (cpu_last - cpu) * share}
+
+
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, spent)

@@ -24,8 +24,15 @@ Run = Callable[[int, int], np.ndarray]
 """(rounds, settings) -> theta of each setting, (settings, parameters)."""
 
 
-def serve(prepare: Callable[[Workload], Run]) -> None:
-    """Prepare the workload once, then answer until the line ends."""
+Spent = dict[str, float]
+
+
+def serve(prepare: Callable[[Workload], Run], spent: Callable[[], Spent] | None = None) -> None:
+    """Prepare the workload once, then answer until the line ends.
+
+    A contestant that tells what it has `spent` is believed: it starts more than one process, or
+    starts them for every call.
+    """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a framework prints goes to standard error
     run = prepare(Workload.load(Path(sys.argv[1])))
@@ -39,4 +46,6 @@ def serve(prepare: Callable[[Workload], Run]) -> None:
             "cpu": time.process_time() - cpu,
             "theta": theta.tolist(),
         }
+        if spent:
+            answer |= {**spent(), "told": True}
         print(json.dumps(answer), file=answers, flush=True)

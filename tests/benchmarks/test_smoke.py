@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 from benchmarks.arena import CONTESTANTS
 from benchmarks.workload import Workload, check, gradient, make, oracle
 
-from benchmarks import bars, cpu, gpu, growth
+from benchmarks import bars, cpu, fair, gpu, growth, memory, optimum, ways
+from fairsilo.compute import jnp
+from fairsilo.data import make_table
+from fairsilo.engine import Coded, Layout, dense
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared, prepare
+from fairsilo.solver import Agp, Newton
 
 
 def tiny(hidden: tuple[int, ...] = (), settings: int = 1) -> Workload:
@@ -60,6 +67,31 @@ def test_growth_measures_time_and_memory_of_each_engine() -> None:
         found = growth.measure(kind, size, 1, 2)
         assert found["cpu"] > 0
         assert found["peak"] > found["table"] > 0
+    # AGP: the loss, D_k and one gradient (features and bias), eight bytes each.
+    assert found["up"] == 8 * (1 + 1 + 5)
+
+
+def test_growth_tells_slopes_and_what_fedavg_costs_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(kind: str, size: int, constraints: int, rounds: int) -> dict[str, float]:
+        common = {"peak": 1e6 * (50 + 3 * size), "table": 2e6 * size, "down": 8.0}
+        return {"cpu": 2.0 * size * (1 + constraints), "up": 8.0 * (2 + constraints), **common}
+
+    monkeypatch.setattr(growth, "apart", told)
+    rows = growth.grow("clients", 2, [1, 10, 100], ("fedfair", "fedavg"))
+    found = {(row["method"], row["quantity"], row.get("size")): row for row in rows}
+    assert found["fedfair", "slope of time", None]["value"] == pytest.approx(1)
+    assert found["fedavg", "CPU ms per round", 10]["ratio to ours"] == pytest.approx(0.5)
+    up = found["fedavg", "bytes up per client and round", 100]
+    assert up["ratio to ours"] == pytest.approx(2 / 3)
+    grown = found["fedfair", "growth of the peak over the table's", None]
+    assert grown["value"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("way", ["codes", "matrix"])
+def test_memory_from_a_table_is_measured(way: str) -> None:
+    found = memory.measure(2_000, way)
+    assert found["coded"] == 2_000 * 32
+    assert found["cpu"] > 0
 
 
 def test_the_large_table_is_drawn_as_codes() -> None:
@@ -76,22 +108,78 @@ def test_gpu_rows_say_how_many_times_the_prototype(capsys: pytest.CaptureFixture
     assert "times the prototype" in capsys.readouterr().out
 
 
+def test_all_ways_to_add_up_by_category_give_the_product() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, (4, 3), (40, 2), np.uint8)
+    layout = Layout((0,), ((1, 3), (4, 2)), ((0,), (1,)))
+    x = Coded(jnp.asarray(rng.normal(size=(40, 1))), jnp.asarray(codes), layout)
+    g = rng.normal(size=(40, 1))
+    for name, way in ways.WAYS.items():
+        found = ways.compiled(way, x, jnp.asarray(g))()
+        np.testing.assert_allclose(found, np.asarray(dense(x)).T[1:] @ g, atol=1e-12, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    make_table(600, silos=3, bias=1.0, seed=2).to_csv(path, index=False)
+    options = Options(data=str(path), label="label", group="group", client="client")
+    return prepare(replace(options, protected_class="1"))
+
+
+def test_solvers_are_compared_at_the_same_gap_from_the_optimum(prepared: Prepared) -> None:
+    some = ((Newton(), 20), (Agp(), 3))
+    found = optimum.solve(prepared.federation, prepared.constraints, 0.05, some)
+    rows = optimum.costs(found)
+    cells = {(row["contestant"], row["quantity"], row["gap"]): row for row in rows}
+    ours = cells["fairsilo, newton", "rounds", 1e-4]
+    assert ours["arrived"]
+    assert ours["value"] <= found[0][1].outcome.rounds
+    assert not cells["fairsilo, agp", "rounds", 1e-5]["arrived"]
+    # By hand: loss, D and one gradient in AGP's 20,000 rounds, eight bytes a number.
+    size = prepared.federation.x.shape[1] + 1
+    sent = cells["fairsilo, agp", "bytes up per client", None]
+    assert sent["value"] == 20_000 * (2 + size) * 8
+
+
+def test_the_most_accurate_of_the_fair_models_counts(prepared: Prepared) -> None:
+    mine = fair.ours(prepared)
+    best, is_fair = fair.chosen(prepared, mine)
+    if is_fair:
+        assert fair.quality(prepared, best.theta, "train")[1] <= fair.LIMIT
+    line = json.dumps([{"theta": list(best.theta), "bytes": 40.0, "cpu": 2.0}] * 2)
+    theirs = fair.heard(f"whatever\nRESULT {line}\n", (1.0, 0.05))
+    assert [one.rounds for one in theirs] == [1, 2]
+    rows = fair.rows_of("fair", prepared, {"fairsilo": mine, "declearn": theirs})
+    cells = {(row["contestant"], row["quantity"]): row for row in rows}
+    assert cells["declearn", "test accuracy"]["ratio to ours"] == 1
+    if is_fair:
+        assert cells["declearn", "rounds"]["value"] == 1
+        assert cells["declearn", "rounds"]["arrived"]
+    with pytest.raises(SystemExit, match="declearn died"):
+        fair.heard("nothing", (1.0, 0.05))
+
+
 def test_results_are_drawn(tmp_path: Path) -> None:
-    rows = [
-        {
-            "workload": "round",
-            "what": "a round",
-            "contestant": name,
-            "quantity": "CPU ms per round",
-            "value": value,
-            "spread": [value, value],
-            "ratio to ours": value,
-        }
-        for name, value in (("fairsilo", 1.0), ("numpy", 3.0))
+    def row(**of: object) -> dict[str, object]:
+        return {"contestant": "fairsilo", "value": 2.0, "spread": [], "ratio to ours": 1.0, **of}
+
+    time = {"quantity": "CPU ms per round"}
+    rounds = [
+        row(workload="round", what="a round", **time, contestant=name, spread=[1.0, 3.0])
+        for name in ("fairsilo", "numpy")
+    ]
+    grown = {"workload": "growth with rows", "method": "fedfair"}
+    others = [
+        row(workload="optimum", quantity="rounds", gap=1e-4, data="adult", arrived=False),
+        row(**grown, **time, size=1000),
+        row(**grown, quantity="slope of time"),
     ]
     path = tmp_path / "cpu.json"
-    cpu.keep("round", rows, path)
-    cpu.keep("round", rows, path)
-    assert len(json.loads(path.read_text())) == 2
-    bars.draw(path, tmp_path / "bars.svg")
-    assert "numpy" in (tmp_path / "bars.svg").read_text()
+    for rows, name in ((rounds, "round"), (rounds, "round"), (others, "others")):
+        cpu.keep(name, rows, path)
+    assert len(json.loads(path.read_text())) == 5
+    bars.draw_all(path, tmp_path)
+    assert "numpy" in (tmp_path / "benchmarks.svg").read_text()
+    assert "not there" in (tmp_path / "benchmarks-optimum.svg").read_text()
+    assert "fitted exponent fedfair 2.00" in (tmp_path / "benchmarks-growth.svg").read_text()
