@@ -200,17 +200,18 @@ def test_network_and_many_classes_sum_the_same_everywhere() -> None:
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-def test_pieces_of_long_tables_add_up_to_the_whole() -> None:
+@pytest.mark.parametrize("k", [0, 2])
+def test_pieces_of_long_tables_add_up_to_the_whole(k: int) -> None:
     rng = np.random.default_rng(3)
     n, model = LONG + 100, mlp(3)
     leaves = (
         rng.normal(size=(n, 3)),
         rng.integers(0, 2, n),
         rng.random(n),
-        rng.normal(size=(2, n)),
+        rng.normal(size=(k, n)),
     )
     table = Rows(*map(jnp.asarray, leaves))
-    query = Query(jnp.asarray(model.start(0)), jnp.array([0.3, -0.2]))
+    query = Query(jnp.asarray(model.start(0)), jnp.array([0.3, -0.2])[:k])
 
     def answer(rows: Rows, query: Query) -> Sums:
         return row_sums(model, Order.LAGRANGIAN, rows, query)

@@ -182,7 +182,7 @@ def in_pieces(answer: Answer, rows: Rows, query: Query) -> Sums:
 
     def cut(axis: int, leaf: Any) -> Any:
         axis += leaf.ndim
-        shape = (*leaf.shape[:axis], -1, PIECE, *leaf.shape[axis + 1 :])
+        shape = (*leaf.shape[:axis], leaf.shape[axis] // PIECE, PIECE, *leaf.shape[axis + 1 :])
         return jnp.moveaxis(leaf.reshape(shape), axis, 0)
 
     x = jax.tree.map(partial(cut, -2), rows.x)
