@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pytest
 from pydantic import ValidationError
 
 from fairsilo.data import build_labels
-from fairsilo.dp import Release, epsilon_of
+from fairsilo.dp import Budget, BudgetSpent, Release, epsilon_of
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.audit import audit
 from fairsilo.flower.charter import Charter, Privacy
 from fairsilo.flower.client import reply_to
-from fairsilo.flower.ledger import read
+from fairsilo.flower.ledger import read, spend
 from fairsilo.flower.post import Fault
 from fairsilo.flower.result import build_run
 from fairsilo.flower.server import gather_for
@@ -182,6 +183,22 @@ def test_a_damaged_ledger_is_never_taken_for_empty(tmp_path: Path) -> None:
     assert ask(town)["refused"]
     with pytest.raises(FairSiloError, match="is damaged"):
         read(path)
+
+
+def test_two_runs_at_once_do_not_find_the_same_room_in_the_budget(tmp_path: Path) -> None:
+    path, budget = tmp_path / "ledger.json", Budget(8.0, 1e-5)
+    most = int(budget.total / Release("counts", 5.0).cost)
+
+    def one(_: int) -> bool:
+        try:
+            spend(path, budget, [Release("counts", 5.0)])
+        except BudgetSpent:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        answered = list(pool.map(one, range(most + 20)))
+    assert sum(answered) == len(read(path)[1]) == most
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ def train(
     schema: Annotated[
         Path | None,
         typer.Option(
-            help="JSON file that declares the columns; --dp-epsilon on own data needs it.",
+            help="File that declares the columns (`data schema` drafts it); own data with "
+            "--dp-epsilon need it.",
             rich_help_panel=DATA,
         ),
     ] = None,
