@@ -34,7 +34,11 @@ def ranked(
     zero: bool = False,
     height: int = 220,
 ) -> Html:
-    """Values from low to high, one stalk each; `reference` is a line with a name."""
+    """Values from low to high, one stalk each.
+
+    `reference` is a dotted line with a name, which the caption should say: low values stand
+    where a label would.
+    """
     ordered = sorted(values, key=lambda pair: pair[1])
     marks_at = [value for _, value in ordered]
     extra = [reference[0]] if reference else []
@@ -99,4 +103,4 @@ def histogram(
 
 def _level(reference: tuple[float, str], y: float) -> Html:
     line = el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_="level")
-    return el("g", line, text(reference[1], "4", y - 6, "start", "tick"))
+    return el("g", line, el("title", reference[1]))

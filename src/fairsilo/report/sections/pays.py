@@ -154,13 +154,14 @@ def _spread(
         band = (0.0, limit[0]) if limit else None
         return dots(title, points, unit=unit, band=band, caption=caption)
     if len(known) <= COLUMNS:
+        dotted = f". Dotted: {limit[1]}" if limit else ""
         named = [(f"Client {name} ({rows[name]} rows)", value) for name, value in known]
         return ranked(
             title,
             named,
             unit=unit,
             reference=limit,
-            caption=f"{caption}; one column per client, sorted",
+            caption=f"{caption}; one column per client, sorted{dotted}",
             zero=key == "dgeo",
         )
     return histogram(
