@@ -41,7 +41,7 @@ class Secure:
             faults = self._set_up(silos)
         asked = [name for name in silos if name not in faults]
         number, missing = self._mask(ask, asked, length)
-        refused = any(fault.why.startswith("refused") for fault in missing.values())
+        refused = any(map(_refused, missing.values()))
         # Under differential privacy every answer costs the silos, so nobody is asked twice.
         if missing and not refused and self.charter.dp is None:
             if not self.session.rounds_left():
@@ -101,9 +101,11 @@ class Secure:
             )
             total = self.session.total()
         except RepeatRound as error:
-            for name, fault in late.items():
-                if fault.why.startswith("refused"):
-                    raise FairSiloError(f"silo {name} {fault.why}") from None
+            refused = [(n, f.why) for n, f in {**faults, **late}.items() if _refused(f)]
+            if refused:
+                name, why = refused[0]
+                more = f" ({len(refused) - 1} more refused)" if len(refused) > 1 else ""
+                raise FairSiloError(f"silo {name} {why}{more}") from None
             told = "; ".join(f"{name} {fault.why}" for name, fault in faults.items())
             raise FairSiloError(
                 f"{error} {told + ': ' if told else ''}use --resume when the silos are back"
@@ -151,3 +153,8 @@ class Secure:
             except (FairSiloError, KeyError, TypeError) as error:
                 faults[name] = Fault(str(error))
         return faults
+
+
+def _refused(fault: Fault) -> bool:
+    """Whether the silo did answer, and said no: asking again would change nothing."""
+    return fault.why.startswith("refused")
