@@ -29,8 +29,8 @@ from fairsilo.partition.federation import Federation
 from fairsilo.partition.hold_out import hold_out
 from fairsilo.solver import Newton
 
-FINEST = 2.0**-9
-"""Rates are steps, so that a gap meets its limit to two thousandths, or to a row of a cell."""
+FINEST = 1e-3
+"""Rates are steps, so that a gap meets its limit to a thousandth, or to two rows of a cell."""
 CANDIDATES = 8
 """So many epsilons are tried at once; then as many between the best of them and the next."""
 
@@ -42,7 +42,7 @@ def proxy(task: Task, target: float) -> Task:
     rows = min(int(totals.cells[side].sum()) for side in sides)
     solver: Any = task.solver
     # A power of two, so that tables of about the same size share a compiled program.
-    steps = 2.0 ** -np.floor(np.log2(max(rows, 2)))
+    steps = 2.0 ** -np.floor(np.log2(max(rows, 2) / 2))
     solver = replace(solver, tolerance=max(FINEST, float(steps)))
     if isinstance(solver, Newton) and not task.model.start(task.seed).any():
         solver = replace(solver, from_anywhere=True)
