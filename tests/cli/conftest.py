@@ -11,9 +11,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fairsilo.cli import main
 from fairsilo.data import make_table
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
+MINE = ("FAIRSILO_DATA", "COLUMNS")
+"""The developer's settings."""
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def fairsilo(tmp_path: Path) -> Program:
     """`fairsilo ARGS` in an empty folder, without the developer's settings."""
 
     def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        clean = {k: v for k, v in os.environ.items() if k not in ("FAIRSILO_DATA", "COLUMNS")}
+        clean = {k: v for k, v in os.environ.items() if k not in MINE}
         clean["XDG_CACHE_HOME"] = str(tmp_path / "cache")
         return subprocess.run(
             [sys.executable, "-c", "from fairsilo.cli import main; main()", *args],
@@ -31,6 +34,28 @@ def fairsilo(tmp_path: Path) -> Program:
             text=True,
             timeout=300,
             check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
+    """The same in this process: for many mistakes, of which none trains anything."""
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        for name in MINE:
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(sys, "argv", ["fairsilo", *args])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        return subprocess.CompletedProcess(
+            args, code if isinstance(code, int) else 1, *capsys.readouterr()
         )
 
     return run

@@ -88,7 +88,7 @@ def train(fairsilo: Program, change: dict[str, str | None]) -> str:
     ],
 )  # fmt: skip
 def test_one_sentence_and_nothing_written(
-    fairsilo: Program,
+    quick: Program,
     loans: pd.DataFrame,
     tmp_path: Path,
     change: dict[str, str | None],
@@ -113,7 +113,7 @@ def test_one_sentence_and_nothing_written(
     loans.assign(part=loans["part"].where(~hidden, "test")).to_csv(
         tmp_path / "emptycell.csv", index=False
     )
-    assert words in train(fairsilo, change)
+    assert words in train(quick, change)
     assert not (tmp_path / "run").exists()
 
 
