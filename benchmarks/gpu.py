@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.growth import coded_rows
-from benchmarks.ways import WAYS, compiled
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine import Pooled, Rows, dense
 from fairsilo.engine.sums import many_sums
@@ -128,12 +127,6 @@ def measure(small: bool) -> list[dict[str, Any]]:
         "read MB": bytes_read / 1e6,
     }
     found.append(row("10^7 rows, codes", "fairsilo", "ms per round", times, **more))
-    on_card = jax.tree.map(jnp.asarray, table.x)
-    g = jnp.asarray(np.random.default_rng(0).standard_normal((many, 1), np.float32))
-    for name, way in WAYS.items():
-        times = [t * 1e3 for t in seconds(compiled(way, on_card, g), 3)]
-        found.append(row("10^7 rows, adding up by category", name, "ms", times))
-    del on_card, g
     whole = Rows(dense(jax.tree.map(jnp.asarray, table.x)), table.y, table.w, table.v)
     times = [t / rounds * 1e3 for t in seconds(loop(lr, whole, 1, rounds), 3)]
     share = (2 * many * 104 * 4) / (float(np.median(times)) / 1e3) / copied

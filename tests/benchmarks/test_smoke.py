@@ -11,10 +11,8 @@ import pytest
 from benchmarks.arena import CONTESTANTS
 from benchmarks.workload import Workload, check, gradient, make, oracle
 
-from benchmarks import bars, cpu, fair, gpu, growth, memory, optimum, ways
-from fairsilo.compute import jnp
+from benchmarks import bars, cpu, fair, gpu, growth, memory, optimum
 from fairsilo.data import make_table
-from fairsilo.engine import Coded, Layout, dense
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.solver import Agp, Newton
@@ -106,17 +104,6 @@ def test_gpu_rows_say_how_many_times_the_prototype(capsys: pytest.CaptureFixture
     line = gpu.row("round", "fairsilo", "rounds per second", [103_200.0])
     assert line["times the prototype"] == pytest.approx(2.0)
     assert "times the prototype" in capsys.readouterr().out
-
-
-def test_all_ways_to_add_up_by_category_give_the_product() -> None:
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, (4, 3), (40, 2), np.uint8)
-    layout = Layout((0,), ((1, 3), (4, 2)), ((0,), (1,)))
-    x = Coded(jnp.asarray(rng.normal(size=(40, 1))), jnp.asarray(codes), layout)
-    g = rng.normal(size=(40, 1))
-    for name, way in ways.WAYS.items():
-        found = ways.compiled(way, x, jnp.asarray(g))()
-        np.testing.assert_allclose(found, np.asarray(dense(x)).T[1:] @ g, atol=1e-12, err_msg=name)
 
 
 @pytest.fixture(scope="module")
