@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.compute import Array, eigh, jax, jnp
 from fairsilo.solver.base import (
     Order,
     Query,
@@ -173,7 +173,7 @@ class Newton:
         epsilon, rho = state.epsilon, state.rho
         assert sums.jac is not None
         assert sums.hess is not None
-        values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
+        values, vectors = eigh((sums.hess + sums.hess.T) / 2)
         size = jnp.abs(values)
         largest = jnp.max(size)
         curvature = size + (damping + self.ridge) * largest + 1e-300

@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.compute import Array, eigh, jax, jnp
 from fairsilo.solver.base import (
     Order,
     Query,
@@ -102,7 +102,7 @@ class Noisy:
         d = (1 - gain) * (state.d + state.jac @ state.moved) + gain * sums.d
         jac = (1 - gain) * state.jac + gain * sums.jac
 
-        values, vectors = jnp.linalg.eigh((sums.hess + sums.hess.T) / 2)
+        values, vectors = eigh((sums.hess + sums.hess.T) / 2)
         bent = jnp.maximum(values, 0) + self.ridge
         g, j = vectors.T @ sums.grad, jac @ vectors
         over = j / bent

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.compute import Array, jax, jnp, solve_positive
 
 SWEEPS = 10
 TOLERANCE = 1e-11
@@ -92,7 +92,7 @@ class _Program:
         sloped = jnp.where(free, gradient + now.sign * self.epsilon, 0)
         ridge = 1e-12 * jnp.max(self.scale)
         matrix = jnp.where(free[:, None] & free, self.q, 0) + jnp.diag(jnp.where(free, ridge, 1.0))
-        direction = -jax.scipy.linalg.solve(matrix, sloped, assume_a="pos")
+        direction = -solve_positive(matrix, sloped)
 
         wall = jnp.where(direction * now.sign < 0, 0.0, now.sign * self.rho)
         moving = free & (direction != 0)
