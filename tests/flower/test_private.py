@@ -320,3 +320,37 @@ def test_a_federation_file_that_cannot_be_kept_is_refused(
         feature.pop("bounds", None)
     with pytest.raises(ValidationError, match="no declared bounds"):
         Charter.model_validate(agreed)
+
+
+def test_rows_once_used_under_privacy_give_no_exact_sums_later(tmp_path: Path) -> None:
+    town = make_town(tmp_path, secure_aggregation=False)
+    assert not ask(town)["refused"]
+    spend(town.folder / "silo0" / "ledger.json", Budget(8.0, 1e-5), [Release("counts", 5.0)])
+    assert "exact sums would undo" in str(ask(town)["refused"])
+
+
+def test_a_ledger_that_is_not_named_lies_beside_the_table(tmp_path: Path) -> None:
+    words = 'name = "a"\nfederation = "federation.json"\ndata = "../tables/bank.csv"\n'
+    for folder, more in (("first", ""), ("second", 'ledger = "mine.json"\n')):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "silo.toml").write_text(words + more)
+    first = read_settings(tmp_path / "first" / "silo.toml")
+    assert first.ledger.resolve() == tmp_path / "tables" / "ledger.json"
+    assert read_settings(tmp_path / "second" / "silo.toml").ledger.name == "mine.json"
+
+
+def test_shares_of_noise_suffice_for_the_smallest_sum_that_a_lying_server_opens(
+    tmp_path: Path,
+) -> None:
+    charter = make(tmp_path).charter
+    member = charter.silos[0]
+
+    def smallest(silos: int, **values: Any) -> int:
+        many = tuple(member.model_copy(update={"name": str(i)}) for i in range(silos))
+        return charter.model_copy(update={"silos": many, **values}).smallest_sum
+
+    # As docs/secure-aggregation.md has it, and its attack in tests/privacy/test_lying_server.py.
+    assert [smallest(n) for n in (3, 4, 7, 10, 50)] == [3, 3, 5, 6, 27]
+    assert smallest(50, threshold=26) == 4
+    assert smallest(50, signed_survivors=True) == 34
+    assert smallest(50, secure_aggregation=False) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -155,3 +156,23 @@ def test_silos_that_disagree_give_no_sum() -> None:
         federation.server.add_masked(name, round_, words)
     with pytest.raises(RepeatRound, match="do not cancel"):
         federation.unmask(round_)
+
+
+@pytest.mark.parametrize("strange", [True, False])
+def test_only_answers_to_one_question_can_be_opened_together(strange: bool) -> None:
+    # Else a server asks one silo for its sums, and the others for what it knows already.
+    federation = Federation(agreement(4))
+    federation.set_up()
+    sent = vectors(names(4))
+    round_ = federation.server.open_round(WILD.size, question=b"counts")
+    for i, (name, vector) in enumerate(sent.items()):
+        federation.ask(name, SiloSession.receive, federation.server.letters_for(name))
+        question = b"gradient" if strange and i == 0 else b"counts"
+        masked = partial(SiloSession.masked, vector=vector, question=question)
+        words = federation.ask(name, masked, round_)
+        assert federation.server.add_masked(name, round_, words)
+    if strange:
+        with pytest.raises(RepeatRound, match="did not agree on question"):
+            federation.unmask(round_)
+    else:
+        np.testing.assert_allclose(federation.unmask(round_), sum(sent.values()), rtol=1e-9)

@@ -20,6 +20,15 @@ def write_atomic(path: Path, content: bytes) -> None:
         raise FairSiloError(f"cannot write {path} ({reason}); choose another folder") from error
 
 
+def _sync_folder(folder: Path) -> None:
+    """So that a power cut does not bring the old file back."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _replace(path: Path, content: bytes) -> None:
     # Not tempfile.mkstemp: that makes files only their owner can read, whatever the umask says.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -29,5 +38,7 @@ def _replace(path: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
+        if os.name == "posix":
+            _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)

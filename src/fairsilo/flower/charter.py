@@ -152,10 +152,18 @@ class Charter(BaseModel):
 
     @property
     def smallest_sum(self) -> int:
-        """t, the fewest silos whose sum anybody can see."""
+        """The fewest silos whose sum anybody can see; their noise alone must be enough.
+
+        Where silos do not sign the list of survivors, a server that tells them different lists can
+        open sums over fewer than the threshold t: over n - floor(n (n - t) / t) of n silos.
+        """
         if not self.secure_aggregation:
             return 1
-        return default_threshold(len(self.silos)) if self.threshold is None else self.threshold
+        silos = len(self.silos)
+        t = default_threshold(silos) if self.threshold is None else self.threshold
+        if self.signed_survivors:
+            return t
+        return min((n - n * (n - t) // t for n in range(t, silos + 1)), default=t)
 
     @property
     def constraints(self) -> tuple[Dgeo, ...]:

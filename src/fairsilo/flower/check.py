@@ -84,13 +84,23 @@ def _budget(settings: Settings, charter: Charter, findings: Findings) -> None:
             else "the federation file has differential privacy and the settings have no budget for "
             "it (dp_budget_epsilon)"
         )
+    if charter.dp is None and not findings.problems and read(settings.ledger)[1]:
+        findings.problems.append(
+            "these rows were used under differential privacy before, which exact sums would undo, "
+            "and the federation file has no differential privacy"
+        )
     if charter.dp is None or epsilon is None or findings.problems:
         return
     own = Ledger(Budget(epsilon, delta), read(settings.ledger)[1])
     findings.remarks.append(
         f"epsilon {own.epsilon:.4g} of this silo's {epsilon:g} is spent in {len(own.releases)} "
-        f"releases, delta {delta:g}"
+        f"releases, delta {delta:g}, as {settings.ledger} counts"
     )
+    if not settings.ledger.is_file():
+        findings.remarks.append(
+            "there is no ledger yet: if these rows were ever used under differential privacy, name "
+            "the file that counted it (ledger in the settings)"
+        )
     if own.cost + charter.dp.budget.total > own.budget.total * (1 + ROUNDING):
         findings.remarks.append(
             "another whole run would pass this silo's privacy budget and be refused on the way: "
@@ -133,7 +143,7 @@ def _sizes(frame: pd.DataFrame, settings: Settings, charter: Charter, findings: 
     except FairSiloError as error:
         findings.problems.append(str(error))
         return
-    if len(train.y) < settings.minimum_rows:
+    if len(train.y) < settings.minimum_rows and charter.dp is None:
         findings.problems.append(
             f"there are {len(train.y)} training rows and the settings demand "
             f"{settings.minimum_rows}"
@@ -142,7 +152,7 @@ def _sizes(frame: pd.DataFrame, settings: Settings, charter: Charter, findings: 
     name = charter.protected_class
     for group in charter.groups:
         rows = int(cells[charter.table.groups.index(group), charter.table.classes.index(name)])
-        if 0 < rows < settings.minimum_cell:
+        if 0 < rows < settings.minimum_cell and charter.dp is None:
             few = f"group {group!r} has {rows} training rows of class {name!r} and the settings "
             if charter.method == "af":
                 findings.problems.append(f"{few}demand {settings.minimum_cell} or none")

@@ -118,7 +118,8 @@ def _step(
         values = {k.removeprefix("ask."): v for k, v in record.items() if k.startswith("ask.")}
         ask = Ask.from_record(values)
         session.receive(unpack_parcels(record["parcels"]))
-        words = session.masked(record["round"], answer(settings, charter, ask, memory))
+        vector = answer(settings, charter, ask, memory)
+        words = session.masked(record["round"], vector, question=ask.digest())
         memory["static"] = ask.kind not in MOVING
         return to_bytes(words)
     survivors = record["survivors"]

@@ -74,7 +74,7 @@ class Secure:
 
     def _mask(self, ask: Ask, silos: Sequence[str], length: int) -> tuple[int, dict[str, Fault]]:
         """The question to every silo, its vector behind masks back."""
-        number = self.session.open_round(length)
+        number = self.session.open_round(length, question=ask.digest())
         question = {f"ask.{key}": value for key, value in ask.to_record().items()}
         letters = {
             name: letter("masked", round=number, parcels=self.session.letters_for(name), **question)

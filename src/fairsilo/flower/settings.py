@@ -32,7 +32,8 @@ class Settings(BaseModel):
     maximum_answers: int = Field(default=1000, ge=1)
     """How many questions of one run the silo answers."""
     ledger: Path = Path("ledger.json")
-    """What this silo released and over whom its counts were opened, in all runs; see `ledger`."""
+    """What this silo released and over whom its counts were opened, in all runs; see `ledger`.
+    Not named, it lies beside the table, so that every federation counts in the same file."""
     plain: bool = False
     """Whether the silo also answers without secure aggregation."""
     dp_budget_epsilon: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -74,4 +75,6 @@ def read_settings(path: Path) -> Settings:
         for name in ("federation", "data", "key", "ledger")
         if (value := getattr(settings, name)) is not None
     }
+    if "ledger" not in settings.model_fields_set and "data" in moved:
+        moved["ledger"] = moved["data"].parent / settings.ledger
     return settings.model_copy(update=moved)

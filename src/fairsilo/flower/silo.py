@@ -26,6 +26,7 @@ from fairsilo.fairness.constraint import Totals, count_cells, row_weights
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
 from fairsilo.flower.agnostic_silo import POINTS, agnostic_answer, seen_columns
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.ledger import read
 from fairsilo.flower.local_silo import local_answer
 from fairsilo.flower.numbers import (
     linear_sums,
@@ -170,6 +171,11 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
         raise Refusal(
             "this silo has a privacy budget and answers only where the federation file has "
             "differential privacy"
+        )
+    if charter.dp is None and read(settings.ledger)[1]:
+        raise Refusal(
+            "this silo's rows were used under differential privacy before, which exact sums would "
+            "undo: the federation file has no differential privacy"
         )
     if charter.dp is not None and settings.dp_budget_epsilon is None:
         raise Refusal(

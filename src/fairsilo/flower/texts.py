@@ -99,9 +99,10 @@ data = "table.csv"
 key = "node.key"
 
 # Remembers over which silos this silo's counts were opened, so that no later run can subtract its
-# way to a single silo's, and what was released under differential privacy. Removing the file, or
-# putting an old copy back, forgets that.
-ledger = "ledger.json"
+# way to a single silo's, and what was released under differential privacy. It lies beside the
+# table, so that every federation in which these rows take part counts in the same file; for a
+# database, name one file for all of them. Removing it, or putting an old copy back, forgets.
+# ledger = "/path/to/ledger.json"
 
 # Differential privacy: what all runs together may spend of a row's privacy. With a budget the silo
 # answers only where the federation file has differential privacy, without only where it has none.

@@ -6,6 +6,8 @@ float64 in little-endian bytes; nothing is ever unpickled.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -56,6 +58,11 @@ class Ask:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         packed = {k: pack(v) if isinstance(v, np.ndarray) else v for k, v in values.items()}
         return {"version": VERSION, **packed}
+
+    def digest(self) -> bytes:
+        """Of the whole question, so that answers to different ones are never added up."""
+        record = {k: v.hex() if isinstance(v, bytes) else v for k, v in self.to_record().items()}
+        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()
 
     @classmethod
     def from_record(cls, record: Record) -> Ask:

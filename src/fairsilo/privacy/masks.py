@@ -27,6 +27,15 @@ from fairsilo.privacy.ring import Words
 KEY_BYTES = 32
 
 
+def bound_to(context: bytes, question: bytes) -> bytes:
+    """The context of one question: masks of silos that were asked different ones do not cancel.
+
+    Else a server could ask one silo for its sums and the others, in the same round, for something
+    that it knows already.
+    """
+    return hashlib.sha256(_info("question", context) + question).digest()
+
+
 def new_secret() -> bytes:
     """32 bytes from the operating system: an X25519 private key or a seed."""
     return secrets.token_bytes(KEY_BYTES)
@@ -94,6 +103,7 @@ def _info(label: str, context: bytes, *parts: object) -> bytes:
 
 __all__ = [
     "agree",
+    "bound_to",
     "check_word",
     "commitment",
     "derive",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fairsilo.privacy.agreement import Agreement
 from fairsilo.privacy.bundle import Bundle, check_range, opened
 from fairsilo.privacy.errors import ProtocolError, RepeatRound
-from fairsilo.privacy.masks import check_word
+from fairsilo.privacy.masks import bound_to, check_word
 from fairsilo.privacy.ring import DEFAULT_BOUND, Floats, Words, decode, exponents
 from fairsilo.privacy.unmask import Shares, read_reveal, unmask
 from fairsilo.privacy.wire import pack, text_of, texts, unpack
@@ -24,6 +24,7 @@ class Round:
     number: int
     size: int
     bound: ArrayLike
+    question: bytes
     vectors: dict[str, Words] = field(default_factory=dict)
     survivors: list[str] | None = None
     confirmations: dict[str, bytes] = field(default_factory=dict)
@@ -97,13 +98,13 @@ class ServerSession:
         """How many more rounds this set-up can open."""
         return max(0, self._rounds[1] + 1 - self._next)
 
-    def open_round(self, size: int, bound: ArrayLike = DEFAULT_BOUND) -> int:
+    def open_round(self, size: int, bound: ArrayLike = DEFAULT_BOUND, question: bytes = b"") -> int:
         """The number of a new round of vectors of `size` floats; one still open is given up."""
         self.roster()
         if not self.rounds_left():
             raise RepeatRound("The keys of this set-up are used up: begin a new set-up.")
         exponents(bound, len(self.agreement.silos), size)
-        self._round = Round(self._next, size, bound)
+        self._round = Round(self._next, size, bound, question)
         self._next += 1
         return self._round.number
 
@@ -160,14 +161,14 @@ class ServerSession:
         if now.survivors is None:
             raise ProtocolError(f"Round {now.number} has no survivor list yet.")
         self._round = None
-        silos, context = len(self.agreement.silos), self.agreement.context
-        words = unmask(self.agreement, now.number, self._known(), now.vectors, now.reveals)
+        silos, common = len(self.agreement.silos), bound_to(self.agreement.context, now.question)
+        words = unmask(self.agreement, now.number, common, self._known(), now.vectors, now.reveals)
         scale = exponents(now.bound, silos, now.size).astype("<i8").tobytes()
-        expected = check_word(context, now.number, self._roster, scale)
+        expected = check_word(common, now.number, self._roster, scale)
         if words[-1:] != expected * np.uint64(len(now.vectors)):
             raise RepeatRound(
                 f"The masks of round {now.number} do not cancel, so its sum is thrown away: "
-                "the silos did not agree on roster, size or bounds; begin a new set-up."
+                "the silos did not agree on question, roster, size or bounds; begin a new set-up."
             )
         return decode(words[:-1], silos, now.bound)
 

@@ -12,7 +12,7 @@ from fairsilo.privacy.agreement import Agreement
 from fairsilo.privacy.bundle import Bundle, check_range, opened, seal
 from fairsilo.privacy.errors import ProtocolError
 from fairsilo.privacy.keys import NodeKey, public_bytes
-from fairsilo.privacy.masks import check_word, commitment, pair_mask, self_mask
+from fairsilo.privacy.masks import bound_to, check_word, commitment, pair_mask, self_mask
 from fairsilo.privacy.material import Material
 from fairsilo.privacy.ring import DEFAULT_BOUND, Words, encode, exponents
 from fairsilo.privacy.shamir import split
@@ -132,8 +132,17 @@ class SiloSession:
         material.bundles = {name: material.bundles[name] for name in roster}
         material.roster, material.letter_key = roster, None
 
-    def masked(self, round_: int, vector: ArrayLike, bound: ArrayLike = DEFAULT_BOUND) -> Words:
-        """The vector as words, hidden by the masks of this round, which are used up by it."""
+    def masked(
+        self,
+        round_: int,
+        vector: ArrayLike,
+        bound: ArrayLike = DEFAULT_BOUND,
+        question: bytes = b"",
+    ) -> Words:
+        """The vector as words, hidden by the masks of this round, which are used up by it.
+
+        It can be opened only with vectors that answer the same `question`.
+        """
         material = self._current()
         if not material.roster:
             raise ProtocolError(f"Silo {self.silo} has not yet received shares in this set-up.")
@@ -145,13 +154,14 @@ class SiloSession:
             raise ProtocolError(f"Round {round_} is not in the current set-up of {self.silo}.")
         seed, key = material.burn(round_)
         self._open, self._confirmed = round_, None
-        words = np.concatenate([plain, check_word(context, round_, material.roster, scale)])
+        common = bound_to(context, question)
+        words = np.concatenate([plain, check_word(common, round_, material.roster, scale)])
         words += self_mask(seed, context, round_, self.silo, words.size)
         for name, bundle in bundles.items():
             if name != self.silo:
                 pair = (self.silo, name)
                 public = bundle.mask_key(round_)
-                words += pair_mask(key, public, context, round_, pair, words.size)
+                words += pair_mask(key, public, common, round_, pair, words.size)
         return words
 
     def confirm(self, round_: int, survivors: Sequence[str], node_key: NodeKey) -> bytes:

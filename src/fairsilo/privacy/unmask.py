@@ -36,11 +36,15 @@ def read_reveal(round_: int, roster: list[str], survivors: list[str], reply: byt
 def unmask(
     agreement: Agreement,
     round_: int,
+    common: bytes,
     bundles: Mapping[str, Bundle],
     vectors: Mapping[str, Words],
     reveals: Mapping[str, Shares],
 ) -> Words:
-    """The sum of the survivors' encodings; `bundles` are the roster's, `vectors` the survivors'."""
+    """The sum of the survivors' encodings; `bundles` are the roster's, `vectors` the survivors'.
+
+    `common` is the context of the question that all of them answer.
+    """
     context = agreement.context
     answered = sorted(reveals)[: agreement.t]
     if len(answered) < agreement.t:
@@ -71,5 +75,5 @@ def unmask(
         key = secret(dropped, public_of, bundles[dropped].mask_key(round_))
         for silo in vectors:
             theirs = bundles[silo].mask_key(round_)
-            total += pair_mask(key, theirs, context, round_, (dropped, silo), size)
+            total += pair_mask(key, theirs, common, round_, (dropped, silo), size)
     return total
