@@ -73,7 +73,7 @@ def clipped_curvature(model: Model, rows: Rows, theta: Array, trace: float) -> A
         # The trace bounds the norm where no eigenvalue is negative; rounding may make one so.
         turned = jnp.einsum("nap,nbp->nab", bent, g)
         norm = jnp.sqrt(jnp.maximum(jnp.einsum("nab,nba->n", turned, turned), 0.0))
-        size = jnp.maximum(jnp.sum(bent * g, axis=(1, 2)), norm)
+        size = jnp.maximum(jnp.trace(turned, axis1=1, axis2=2), norm)
         factor = jnp.minimum(1.0, trace / jnp.maximum(size, 1e-300)) * member.sum(axis=1)
         sound = (jnp.isfinite(size) & jnp.all(jnp.isfinite(g), axis=(1, 2)))[:, None, None]
         left = jnp.where(sound, bent * factor[:, None, None], 0.0)

@@ -152,10 +152,10 @@ def _layout(binary: npt.NDArray[np.bool_], together: npt.NDArray[np.bool_]) -> L
                 continue
         categories.append((int(column), 1))
     numbers = tuple(map(int, np.flatnonzero(~binary)))
-    return Layout(numbers, tuple(categories), _shared([width + 1 for _, width in categories]))
+    return Layout(numbers, tuple(categories), shared([width + 1 for _, width in categories]))
 
 
-def _shared(radices: list[int]) -> tuple[tuple[int, ...], ...]:
+def shared(radices: list[int]) -> tuple[tuple[int, ...], ...]:
     """Which categories share a byte: the largest first, each where it still fits."""
     codes: list[list[int]] = []
     room: list[int] = []

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairsilo.compute import jnp
-from fairsilo.engine.coded import WIDEST, Coded, Layout, _shared
+from fairsilo.engine.coded import WIDEST, Coded, Layout, shared
 
 ALIGNED = 64
 """On a CPU, JAX does not copy an array that begins at a multiple of so many bytes."""
@@ -60,7 +60,7 @@ def layout_of(widths: Sequence[int]) -> Layout:
         for start, width in zip(starts, widths, strict=False)
         for skipped in range(0, width, WIDEST)
     )
-    return Layout(numbers, categories, _shared([width + 1 for _, width in categories]))
+    return Layout(numbers, categories, shared([width + 1 for _, width in categories]))
 
 
 def _pieces(widths: Sequence[int]) -> list[tuple[int, int]]:

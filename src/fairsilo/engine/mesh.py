@@ -33,7 +33,7 @@ def spread(rows: Rows, mesh: Mesh) -> Rows:
         sharding = NamedSharding(mesh, _spec(axis, leaf))
         return jax.device_put(jnp.pad(leaf, padding), sharding)
 
-    return _each(lay, rows)
+    return rows.along(lay)
 
 
 def over_devices(answer: Answer, mesh: Mesh) -> Answer:
@@ -45,7 +45,7 @@ def over_devices(answer: Answer, mesh: Mesh) -> Answer:
 
     def summed(rows: Rows, queries: Query) -> Sums:
         whole = PartitionSpec()  # type: ignore[no-untyped-call]
-        specs = (_each(_spec, rows), whole)
+        specs = (rows.along(_spec), whole)
         everywhere = jax.shard_map(own, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
         sums: Sums = everywhere(rows, queries)
         return sums
@@ -57,10 +57,3 @@ def _spec(axis: int, leaf: Any) -> PartitionSpec:
     names: list[str | None] = [None] * leaf.ndim
     names[axis] = "rows"
     return PartitionSpec(*names)  # type: ignore[no-untyped-call]
-
-
-def _each(function: Any, rows: Rows) -> Rows:
-    """Apply function(axis of the rows, leaf) to every array."""
-    last = partial(function, -1)
-    x = jax.tree.map(partial(function, -2), rows.x)
-    return Rows(x, last(rows.y), last(rows.w), last(rows.v))

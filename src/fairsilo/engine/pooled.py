@@ -17,7 +17,7 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.compute import Array, jax, jnp, over_first_axis
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.coded import Coded, Table, code
 from fairsilo.engine.mesh import mesh_of_all, over_devices, spread
@@ -210,7 +210,7 @@ def _answer_all(asked: Asked) -> Answer:
         tables = next(leaf.shape[0] for leaf, mine in zip(rows.leaves(), own, strict=True) if mine)
         shape = (tables, queries.theta.shape[0] // tables)
         split = jax.tree.map(lambda q: q.reshape(*shape, *q.shape[1:]), queries)
-        sums = _over_tables(answer_table, rows, own, split, cpu)
+        sums = _over_tables(answer_table, rows, own, split)
         flat: Sums = jax.tree.map(
             lambda leaf: leaf.reshape(shape[0] * shape[1], *leaf.shape[2:]), sums
         )
@@ -219,10 +219,8 @@ def _answer_all(asked: Asked) -> Answer:
     return answer_all
 
 
-def _over_tables(
-    answer: Answer, rows: Rows, own: Sequence[bool], queries: Query, cpu: bool
-) -> Sums:
-    """Every table's answer: one after the other on a CPU, whose caches hold one, else at once."""
+def _over_tables(answer: Answer, rows: Rows, own: Sequence[bool], queries: Query) -> Sums:
+    """Every table's answer to its own queries; what is not a table's `own`, all share."""
     leaves = rows.leaves()
 
     def one(mine: list[Table], query: Query) -> Sums:
@@ -231,10 +229,7 @@ def _over_tables(
         return answer(Rows(*parts), query)  # type: ignore[arg-type]
 
     tables = [leaf for leaf, mine in zip(leaves, own, strict=True) if mine]
-    if not cpu:
-        return jax.vmap(one)(tables, queries)
-    each: Sums = jax.lax.map(lambda table: one(*table), (tables, queries))
-    return each
+    return over_first_axis(one, tables, queries)
 
 
 def _outcome(state: Any, history: Record, run: int, kept: int) -> Outcome:

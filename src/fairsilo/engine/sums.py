@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.compute import Array, jax, jnp, one_by_one, over_first_axis
 from fairsilo.engine.blocks import over_blocks
 from fairsilo.engine.coded import Table, dense
 from fairsilo.model.base import Model
@@ -53,6 +53,11 @@ class Rows:
         """x, y, w and v."""
         return self.x, self.y, self.w, self.v
 
+    def along(self, function: Callable[[int, Any], Any]) -> Rows:
+        """function(axis of the rows, array) of every array."""
+        x = jax.tree.map(partial(function, -2), self.x)
+        return Rows(x, *(function(-1, leaf) for leaf in (self.y, self.w, self.v)))
+
 
 def stack_silos(rows: Rows, offsets: npt.NDArray[np.int64]) -> Rows:
     """Rows laid end to end, with a leading axis of silos instead; weight zero fills them up."""
@@ -75,18 +80,12 @@ def even(tables: Sequence[Rows]) -> list[Rows]:
     n = max(table.y.shape[-1] for table in tables)
     n += -n % PIECE if n >= LONG else 0
 
-    def fill(leaf: Any, axis: int) -> Any:
+    def fill(axis: int, leaf: Any) -> Any:
         missing = [(0, 0)] * leaf.ndim
         missing[axis] = (0, n - leaf.shape[axis])
         return np.pad(leaf, missing)
 
-    return [
-        Rows(
-            jax.tree.map(partial(fill, axis=-2), one.x),
-            *(fill(leaf, -1) for leaf in (one.y, one.w, one.v)),
-        )
-        for one in tables
-    ]
+    return [one.along(fill) for one in tables]
 
 
 def row_sums(
@@ -161,10 +160,10 @@ def in_blocks(answer: Answer, rows: Rows, query: Query, size: int) -> Sums:
     whole, n = (rows.y.shape[-1] - 1) // size, rows.y.shape[-1]
 
     def block(start: int | Array, length: int) -> Sums:
-        cut = partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=length)
-        x = jax.tree.map(partial(cut, axis=-2), rows.x)
-        part = Rows(x, *(cut(leaf, axis=-1) for leaf in (rows.y, rows.w, rows.v)))
-        return answer(part, query)
+        def cut(axis: int, leaf: Array) -> Array:
+            return jax.lax.dynamic_slice_in_dim(leaf, start, length, axis)
+
+        return answer(rows.along(cut), query)
 
     last = block(whole * size, n - whole * size)
     if not whole:
@@ -185,9 +184,7 @@ def in_pieces(answer: Answer, rows: Rows, query: Query) -> Sums:
         shape = (*leaf.shape[:axis], leaf.shape[axis] // PIECE, PIECE, *leaf.shape[axis + 1 :])
         return jnp.moveaxis(leaf.reshape(shape), axis, 0)
 
-    x = jax.tree.map(partial(cut, -2), rows.x)
-    pieces = Rows(x, *(cut(-1, leaf) for leaf in (rows.y, rows.w, rows.v)))
-    each = jax.vmap(answer, in_axes=(0, None))(pieces, query)
+    each = jax.vmap(answer, in_axes=(0, None))(rows.along(cut), query)
     total: Sums = jax.tree.map(lambda leaf: leaf.sum(axis=0), each)
     return total
 
@@ -205,7 +202,7 @@ def local_sums(
     count = silos.x.shape[0]
     mu = query.mu.reshape(count, -1)
     first = order if order is Order.LAGRANGIAN else Order.FIRST
-    each = _over_silos(
+    each = over_first_axis(
         lambda rows, m: row_sums(model, first, rows, Query(query.theta, m)), silos, mu
     )
     loss, d, grad = each.loss.sum(), each.d.reshape(-1), each.grad.sum(axis=0)
@@ -217,14 +214,6 @@ def local_sums(
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), silos.x)
         hess = gauss_newton(model, flat, mixed.reshape(-1), query.theta)
     return Sums(loss, d, grad, each.jac.reshape(d.size, -1), hess)
-
-
-def _over_silos(answer: Callable[[Rows, Array], Sums], silos: Rows, mu: Array) -> Sums:
-    """Every silo's answer: one after the other on a CPU, whose caches hold one, else at once."""
-    if jax.default_backend() == "cpu":
-        one: Sums = jax.lax.map(lambda silo: answer(*silo), (silos, mu))
-        return one
-    return jax.vmap(answer)(silos, mu)
 
 
 def gauss_newton(
@@ -257,19 +246,10 @@ def gauss_newton(
     return total
 
 
+@one_by_one
 def _product(bend: Array, g: Array) -> Array:
-    """sum_j g_j' bend_j g_j for bend (n, outputs, outputs) and g (n, outputs, p).
-
-    On a CPU the runs come one by one: XLA's product of many small matrices is half as fast there.
-    """
-    return _one_by_one(bend, g) if jax.default_backend() == "cpu" else _at_once(bend, g)
-
-
-def _at_once(bend: Array, g: Array) -> Array:
+    """sum_j g_j' bend_j g_j for bend (n, outputs, outputs) and g (n, outputs, p)."""
     p = g.shape[-1]
     bent = jnp.einsum("nab,nbp->nap", bend, g)
     product: Array = bent.reshape(-1, p).T @ g.reshape(-1, p)
     return product
-
-
-_one_by_one = jax.custom_batching.sequential_vmap(_at_once)  # type: ignore[no-untyped-call]

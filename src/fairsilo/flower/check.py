@@ -16,7 +16,7 @@ from fairsilo.fairness.constraint import count_cells
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.ledger import read
 from fairsilo.flower.settings import Settings
-from fairsilo.flower.silo import split_rows
+from fairsilo.flower.silo import privacy_conflict, split_rows
 from fairsilo.flower.table import read_rows
 
 
@@ -64,34 +64,25 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
 
 
 def _ledger(settings: Settings, problems: list[str]) -> None:
-    """Without a ledger that can be read and written the silo would open no counts."""
-    try:
-        read(settings.ledger)
-    except FairSiloError as error:
-        problems.append(f"{error} ({settings.ledger.name})")
+    """Without a ledger that can be written the silo would open no counts."""
     if not os.access(settings.ledger.parent, os.W_OK):
-        problems.append(f"the ledger {settings.ledger.name} cannot be written beside the settings")
+        problems.append(f"the ledger {settings.ledger.name} cannot be written where it lies")
 
 
 def _budget(settings: Settings, charter: Charter, findings: Findings) -> None:
     """Whether another run fits into the silo's privacy budget; the sum is dp-accounting's."""
     epsilon, delta = settings.dp_budget_epsilon, settings.dp_budget_delta
-    if (charter.dp is None) != (epsilon is None):
-        findings.problems.append(
-            "the settings have a privacy budget (dp_budget_epsilon) and the federation file has no "
-            "differential privacy"
-            if charter.dp is None
-            else "the federation file has differential privacy and the settings have no budget for "
-            "it (dp_budget_epsilon)"
-        )
-    if charter.dp is None and not findings.problems and read(settings.ledger)[1]:
-        findings.problems.append(
-            "these rows were used under differential privacy before, which exact sums would undo, "
-            "and the federation file has no differential privacy"
-        )
+    try:
+        released = read(settings.ledger)[1]
+    except FairSiloError as error:
+        findings.problems.append(f"{error} ({settings.ledger.name})")
+        return
+    conflict = privacy_conflict(settings, charter)
+    if conflict:
+        findings.problems.append(conflict)
     if charter.dp is None or epsilon is None or findings.problems:
         return
-    own = Ledger(Budget(epsilon, delta), read(settings.ledger)[1])
+    own = Ledger(Budget(epsilon, delta), released)
     findings.remarks.append(
         f"epsilon {own.epsilon:.4g} of this silo's {epsilon:g} is spent in {len(own.releases)} "
         f"releases, delta {delta:g}, as {settings.ledger} counts"

@@ -167,21 +167,9 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
         raise Refusal(f"the federation's method {charter.method!r} has no such question")
     if ask.purpose == "audit" and ask.kind != "evaluate":
         raise Refusal("an audit asks for tallies only")
-    if charter.dp is None and settings.dp_budget_epsilon is not None:
-        raise Refusal(
-            "this silo has a privacy budget and answers only where the federation file has "
-            "differential privacy"
-        )
-    if charter.dp is None and read(settings.ledger)[1]:
-        raise Refusal(
-            "this silo's rows were used under differential privacy before, which exact sums would "
-            "undo: the federation file has no differential privacy"
-        )
-    if charter.dp is not None and settings.dp_budget_epsilon is None:
-        raise Refusal(
-            "the federation file has differential privacy and this silo's settings give no budget "
-            "for it (dp_budget_epsilon)"
-        )
+    conflict = privacy_conflict(settings, charter)
+    if conflict:
+        raise Refusal(conflict)
     if not charter.secure_aggregation and not settings.plain:
         raise Refusal(
             "the federation file has no secure aggregation and this silo does not answer in the "
@@ -191,6 +179,26 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
     if answers >= settings.maximum_answers:
         raise Refusal(f"this silo gives at most {settings.maximum_answers} answers per run")
     memory["answers"] = answers + 1
+
+
+def privacy_conflict(settings: Settings, charter: Charter) -> str:
+    """Why the federation file's privacy is not the one that this silo wants; nothing if it is."""
+    if charter.dp is None and settings.dp_budget_epsilon is not None:
+        return (
+            "this silo has a privacy budget (dp_budget_epsilon) and answers only where the "
+            "federation file has differential privacy"
+        )
+    if charter.dp is None and read(settings.ledger)[1]:
+        return (
+            "this silo's rows were used under differential privacy before, which exact sums would "
+            "undo: the federation file has no differential privacy"
+        )
+    if charter.dp is not None and settings.dp_budget_epsilon is None:
+        return (
+            "the federation file has differential privacy and this silo's settings give no budget "
+            "for it (dp_budget_epsilon)"
+        )
+    return ""
 
 
 def _large_enough(settings: Settings, charter: Charter, train: Part) -> None:
