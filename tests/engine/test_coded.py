@@ -61,9 +61,12 @@ def test_columns_that_are_one_together_are_not_one_category() -> None:
     assert layout.codes == ((0, 1),)
 
 
-@pytest.mark.parametrize("k", [1, 4])
-def test_products_are_the_matrix_products(k: int) -> None:
-    x = matrix()
+@pytest.mark.parametrize(("k", "numbers"), [(1, 6), (4, 6), (12, 6), (1, 0), (1, 11)])
+def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
+    """Few columns and many, of the weight and of the numbers: each goes its own way."""
+    categories = matrix()[:, 2:]
+    categories = categories[:, ((categories == 0) | (categories == 1)).all(axis=0)]
+    x = np.hstack([np.random.default_rng(3).normal(size=(len(categories), numbers)), categories])
     coded = table(x)
     rng = np.random.default_rng(2)
     weight, g = rng.normal(size=(x.shape[1], k)), rng.normal(size=(len(x), k))

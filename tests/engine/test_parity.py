@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairsilo.compute import jax, jnp
 from fairsilo.engine import Clientwise, Pooled, Rows, local_sums, row_sums, stack_silos
+from fairsilo.engine.pooled import UNROLLED, _compiled
 from fairsilo.engine.sums import LONG, PIECE, even, in_pieces
 from fairsilo.fairness import Dgeo, Estimator
 from fairsilo.fairness.weigh import totals_of, weigh
@@ -223,3 +226,28 @@ def test_pieces_of_long_tables_add_up_to_the_whole(k: int) -> None:
     np.testing.assert_allclose(found.loss, expected.loss)
     np.testing.assert_allclose(found.d, expected.d, atol=1e-9)
     np.testing.assert_allclose(found.grad, expected.grad, atol=1e-9)
+
+
+def test_rounds_as_a_gpu_is_given_them_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several at a time, a number of rounds that this does not divide, another compiler option."""
+    rng = np.random.default_rng(4)
+    n, model = 60, logistic_regression(3)
+    leaves = (
+        rng.normal(size=(n, 3)),
+        rng.integers(0, 2, n),
+        rng.random(n),
+        rng.normal(size=(1, n)),
+    )
+    rows, starts = Rows(*leaves), np.stack([np.zeros(4), np.ones(4)])  # type: ignore[arg-type]
+
+    def run() -> list[Any]:
+        _compiled.cache_clear()
+        found = Pooled(model, rows).solve_many(Agp(), starts, [[0.1], [0.2]], UNROLLED + 3)
+        return [part for one in found for part in (one.theta, one.history.loss)]
+
+    expected = run()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    found = run()
+    _compiled.cache_clear()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)

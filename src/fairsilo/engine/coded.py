@@ -21,6 +21,8 @@ WIDEST = 255
 """Columns that one byte can name; a wider category becomes several codes."""
 BLOCK = 65_536
 """Rows looked at together while a matrix is searched for categories."""
+FEW = 8
+"""Columns that are few: they go through a row as its codes do, and not as a matrix."""
 
 
 @dataclass(frozen=True)
@@ -199,18 +201,22 @@ _times.defvjp(_times_forward, _times_backward)
 @jax.custom_batching.custom_vmap
 def _forward(x: Coded, weight: Array) -> Array:
     """X @ weight for weight (features, k)."""
-    z = x.numbers @ weight[np.array(x.layout.numbers, int)]
-    table = jnp.stack([_added_up(x.layout, j, weight) for j in range(len(x.layout.codes))])
+    own, count = weight[np.array(x.layout.numbers, int)], len(x.layout.codes)
+    table = jnp.concatenate([_added_up(x.layout, j, weight) for j in range(count)])
 
     def add(j: int | Array, z: Array) -> Array:
-        return z + table[j].at[_column(x, j)].get(mode="promise_in_bounds")
+        return z + table.at[_place(x, j)].get(mode="promise_in_bounds")
 
-    count = len(x.layout.codes)
-    if weight.shape[1] == 1:
-        return reduce(lambda z, j: add(j, z), range(count), z)
-    # XLA does not fuse through a loop: else it would look wide rows up again for every use of z.
-    result: Array = jax.lax.fori_loop(0, count, add, z)
-    return result
+    if weight.shape[1] > 1:
+        # XLA does not fuse through a loop: else it would look wide rows up for every use of z.
+        wide: Array = jax.lax.fori_loop(0, count, add, x.numbers @ own)
+        return wide
+    if 0 < len(own) <= FEW:
+        # Number by number, in one pass with the look-ups: ADULT 0.07 ms instead of 0.22.
+        z = reduce(jnp.add, (x.numbers[:, i, None] * own[i] for i in range(len(own))))
+    else:
+        z = x.numbers @ own
+    return reduce(lambda z, j: add(j, z), range(count), z)
 
 
 @jax.custom_batching.custom_vmap
@@ -222,13 +228,23 @@ def _backward(x: Coded, g: Array) -> Array:
 
 
 def _by_addition(x: Coded, g: Array) -> Array:
-    """Row by row, each to the sum of its code; a category's sums are those over the others."""
+    """Row by row, each to the sum of its code; a category's sums are those over the others.
+
+    With few columns all codes of a row in turn: neighbouring rows often have the same code, and
+    adding twice to one number waits for the first (ADULT, one column: 0.15 ms instead of 0.42).
+    """
+    count, values, k = len(x.layout.codes), WIDEST + 1, g.shape[1]
 
     def add(j: Array, sums: Array) -> Array:
-        return sums.at[j, _column(x, j)].add(g, mode="promise_in_bounds")
+        return sums.at[_place(x, j)].add(g, mode="promise_in_bounds")
 
-    zero = jnp.zeros((len(x.layout.codes), WIDEST + 1, g.shape[1]), g.dtype)
-    sums: Array = jax.lax.fori_loop(0, len(x.layout.codes), add, zero)
+    sums = jnp.zeros((count * values, k), g.dtype)
+    if k <= FEW:
+        every = jnp.arange(count, dtype=jnp.int32) * values + x.codes.astype(jnp.int32)
+        sums = sums.at[every].add(g[:, None], mode="promise_in_bounds")
+    else:
+        sums = jax.lax.fori_loop(0, count, add, sums)
+    sums = sums.reshape(count, values, k)
     found: dict[int, Array] = {}
     for j, categories in enumerate(x.layout.codes):
         radices = x.layout.radices(j)
@@ -264,9 +280,10 @@ def _added_up(layout: Layout, j: int, weight: Array) -> Array:
     return jnp.pad(table, ((0, WIDEST + 1 - len(table)), (0, 0)))
 
 
-def _column(x: Coded, j: int | Array) -> Array:
+def _place(x: Coded, j: int | Array) -> Array:
+    """Where each row's value of code j stands in the values of all codes."""
     column: Array = jax.lax.dynamic_index_in_dim(x.codes, j, axis=1, keepdims=False)
-    return column.astype(jnp.int32)
+    return column.astype(jnp.int32) + j * (WIDEST + 1)
 
 
 def _batched(function: Any, size: int, batched: Any, x: Coded, m: Array) -> tuple[Array, bool]:
