@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ class Proxy:
     """Speaks with the server's own certificate, which the coordinator could always do."""
 
     def __init__(self, space: Workspace) -> None:
-        host, _, port = space.address.rpartition(":")
-        self.upstream = (host, int(port))
+        self.upstream = space.address.rpartition(":")
         self.towards_silos = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.towards_silos.load_cert_chain(
             space.certificates / SERVER, space.certificates / SERVER_KEY
         )
         self.towards_server = ssl.create_default_context(cafile=str(space.certificates / CA))
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        for context in (self.towards_silos, self.towards_server):
+            context.set_alpn_protocols(["h2"])
+        self.address = ""
         self.kept: list[bytearray] = []
         """What came from the silos, one for each connection."""
 
@@ -40,54 +40,59 @@ class Proxy:
         for kept in list(self.kept):
             kept.clear()
 
-    def serve(self) -> None:
-        """Take connections until the listener is closed."""
-        while True:
-            try:
-                plain, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._connect, args=(plain,), daemon=True).start()
+    async def serve(self, listening: threading.Event) -> None:
+        """Take connections until cancelled."""
+        server = await asyncio.start_server(self._connect, "127.0.0.1", 0, ssl=self.towards_silos)
+        self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        listening.set()
+        await server.serve_forever()
 
-    def _connect(self, plain: socket.socket) -> None:
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, _, port = self.upstream
         # Either side may be gone at any time, and the SuperLink is, where a test kills it.
-        with (
-            contextlib.suppress(OSError),
-            plain,
-            self.towards_silos.wrap_socket(plain, server_side=True) as silo,
-            socket.create_connection(self.upstream) as raw,
-            self.towards_server.wrap_socket(raw, server_hostname=self.upstream[0]) as server,
-        ):
+        with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
+            server = await asyncio.open_connection(host, int(port), ssl=self.towards_server)
             kept = bytearray()
             self.kept.append(kept)
-            back = threading.Thread(target=_pump, args=(server, silo, None), daemon=True)
-            back.start()
-            _pump(silo, server, kept)
-            back.join()
+            with contextlib.closing(server[1]):
+                there, back = _pump(reader, server[1], kept), _pump(server[0], writer, None)
+                ways = [asyncio.ensure_future(way) for way in (there, back)]
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                for way in ways:
+                    way.cancel()
 
 
-def _pump(source: ssl.SSLSocket, sink: ssl.SSLSocket, kept: bytearray | None) -> None:
+async def _pump(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, kept: bytearray | None
+) -> None:
     with contextlib.suppress(OSError):
-        while data := source.recv(2**16):
+        while data := await source.read(2**16):
             if kept is not None:
                 kept += data
-            sink.sendall(data)
-    for end in (source, sink):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
+            sink.write(data)
+            await sink.drain()
 
 
 @contextlib.contextmanager
 def recording(space: Workspace) -> Iterator[Proxy]:
     """A proxy that runs inside the block."""
-    proxy = Proxy(space)
-    threading.Thread(target=proxy.serve, daemon=True).start()
+    proxy, loop, listening = Proxy(space), asyncio.new_event_loop(), threading.Event()
+    loop.set_exception_handler(lambda *_: None)
+    task = loop.create_task(proxy.serve(listening))
+
+    def run() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        loop.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert listening.wait(10)
     try:
         yield proxy
     finally:
-        with contextlib.suppress(OSError):
-            proxy.listener.shutdown(socket.SHUT_RDWR)
-        proxy.listener.close()
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(10)
 
 
 def share_found(values: npt.NDArray[np.float64], data: bytes) -> float:
