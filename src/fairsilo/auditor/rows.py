@@ -120,7 +120,6 @@ def _table(
         raise FairSiloError(
             f"{options.data} is a folder with one file per client: leave out --client and --clients"
         )
-    frame = read_table(options.data)
     names: dict[str, str] = {}
     for role in ("label", "group"):
         own = getattr(options, role)
@@ -133,7 +132,9 @@ def _table(
     if label == group:
         raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
     if saved is not None:
-        return frame, saved.schema.model_copy(update=names)
+        schema = saved.schema.model_copy(update=names)
+        return read_table(options.data, schema), schema
+    frame = read_table(options.data)
     return frame, Schema(
         features=(),
         label=label,

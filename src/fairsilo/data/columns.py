@@ -1,7 +1,8 @@
 """How a column is read: as numbers, or as texts with a code per row.
 
 A category is compared as text, in one spelling (`1`, `1.0` and "1" are all "1"), so that a table
-from Parquet and the same table from CSV meet the same vocabulary.
+from Parquet and the same table from CSV meet the same vocabulary. CSV has no types: pandas takes
+one from all cells of a column. Where a schema declares the column, every cell is read by itself.
 """
 
 import difflib
@@ -59,6 +60,25 @@ def numbers(series: "pd.Series[Any]", name: str) -> NDArray[np.float64]:
     return values
 
 
+def readable(series: "pd.Series[Any]") -> NDArray[np.float64]:
+    """The column as float64, NaN where a cell is missing, no number or infinite.
+
+    Every cell is read by itself, whatever the others hold.
+    """
+    if is_number(series):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = np.array([_number(cell) for cell in series], np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _number(cell: object) -> float:
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return np.nan
+
+
 def codes_and_texts(series: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]]:
     """Return a code per row (-1 where missing) and the text that each code stands for.
 
@@ -95,3 +115,31 @@ def _text(value: object) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
+
+
+def writes_number(text: str) -> bool:
+    """Whether a text is a number, or true or false, in the spelling of some program."""
+    return _is_truth(text) or not np.isnan(_number(text))
+
+
+def _plain(text: str) -> str:
+    """The one spelling of what a text writes."""
+    if _is_truth(text):
+        return text.strip().capitalize()
+    return _text(_number(text)) if writes_number(text) else text
+
+
+def _is_truth(text: str) -> bool:
+    return text.strip().lower() in ("true", "false")
+
+
+def spelled(series: "pd.Series[Any]", values: Sequence[str]) -> "pd.Series[Any]":
+    """A column of texts, each in the spelling that `values` has of it, if they have it.
+
+    So `1.0` is `1` where `1` is known. No cell's spelling depends on another cell.
+    """
+    codes, texts = codes_and_texts(series)
+    known = set(values)
+    names = [text if text in known or _plain(text) not in known else _plain(text) for text in texts]
+    cells = np.array([*names, None], dtype=object)[codes]
+    return pd.Series(cells, index=series.index, name=series.name, dtype=object)

@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairsilo.data.columns import codes_and_texts, column, vocabulary
-from fairsilo.data.schema import Schema
+from fairsilo.data.schema import BETWEEN, Schema
 from fairsilo.errors import FairSiloError
 
-BETWEEN = " & "
 POOLED = "(other)"
 """The name of the group that the small ones make together."""
 

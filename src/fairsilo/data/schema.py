@@ -13,6 +13,8 @@ from fairsilo.errors import FairSiloError
 
 MAX_VALUES = 1000
 """More distinct values than this make a column free text or an identifier, not a category."""
+BETWEEN = " & "
+"""Between the values of several columns in the name of an intersection."""
 FEWEST = 10
 """Of so many distinct values, a column that is mostly numbers is taken for a damaged number."""
 
@@ -81,6 +83,20 @@ class Schema(BaseModel):
     def columns(self) -> tuple[str, ...]:
         """The names of all feature columns, in order."""
         return tuple(f.name for f in self.features)
+
+    @property
+    def vocabularies(self) -> dict[str, tuple[str, ...]]:
+        """The values of every column that is read as text: categories, label and group."""
+        found = {f.name: f.values for f in self.features if isinstance(f, Category)}
+        found[self.label] = self.classes
+        groups = (*self.groups, *self.pooled)
+        if not self.group_columns:
+            found[self.group] = (*found.get(self.group, ()), *groups)
+        for place, name in enumerate(self.group_columns):
+            parts = [group.split(BETWEEN) for group in groups]
+            own = (part[place] for part in parts if len(part) == len(self.group_columns))
+            found[name] = (*found.get(name, ()), *own)
+        return found
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

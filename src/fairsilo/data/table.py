@@ -8,20 +8,24 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairsilo.data.columns import is_number
+from fairsilo.data.columns import is_number, spelled, writes_number
+from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 
 CLIENT_COLUMN = "client"
 """The column that a folder of files gets: which file, and so which client, a row is from."""
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+LITERAL: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
+"""Only an empty cell is missing."""
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     """Read a .csv, .csv.gz or .parquet file, or all such files of a folder, one per client.
 
     From a folder the table has the column `client` with the file names less their suffix.
@@ -29,20 +33,21 @@ def read_table(path: str | Path) -> pd.DataFrame:
     In CSV an empty cell is missing. The words by which programs write a missing value (NA, NaN,
     None, null and the like) are missing too in a column that otherwise holds numbers or
     true/false, or nothing; in a column of text they are texts, since a group may have that name.
+    Columns that a `schema` declares are what it says, and each of their cells is read by itself.
     """
     path = Path(path)
     if path.is_dir():
-        return _read_folder(path)
+        return _read_folder(path, schema)
     if not path.exists():
         raise FairSiloError(f"there is no file {path}; check the path")
-    return _read_file(path)
+    return _read_file(path, schema)
 
 
 def _suffix(path: Path) -> str | None:
     return next((s for s in SUFFIXES if path.name.lower().endswith(s)), None)
 
 
-def _read_folder(folder: Path) -> pd.DataFrame:
+def _read_folder(folder: Path, schema: Schema | None) -> pd.DataFrame:
     paths = sorted(p for p in folder.iterdir() if _suffix(p) and not p.name.startswith("."))
     if not paths:
         raise FairSiloError(
@@ -53,28 +58,31 @@ def _read_folder(folder: Path) -> pd.DataFrame:
         client = path.name[: -len(_suffix(path) or "")]
         if client in tables:
             raise FairSiloError(f"two files in {folder} are named {client!r}; keep one per client")
-        tables[client] = _read_file(path)
+        tables[client] = _read_file(path, schema)
     (first_name, first), *others = tables.items()
     if CLIENT_COLUMN in first.columns:
         raise FairSiloError(
             f"the files in {folder} have a column {CLIENT_COLUMN!r} already, which is the name for "
             "the file a row is from; rename it"
         )
+    typed = [] if schema is None else [*schema.vocabularies, *schema.numbers]
     for name, table in others:
-        _check_alike(first_name, first, name, table)
+        _check_alike(first_name, first, name, table, typed)
     combined = pd.concat([t[first.columns] for t in tables.values()], ignore_index=True)
     combined[CLIENT_COLUMN] = [name for name, table in tables.items() for _ in range(len(table))]
     return combined
 
 
-def _check_alike(first_name: str, first: pd.DataFrame, name: str, table: pd.DataFrame) -> None:
+def _check_alike(
+    first_name: str, first: pd.DataFrame, name: str, table: pd.DataFrame, typed: list[str]
+) -> None:
     different = sorted(set(first.columns) ^ set(table.columns))
     if different:
         raise FairSiloError(
             f"column {different[0]!r} is in only one of the files of clients {first_name!r} and "
             f"{name!r}; give all files the same columns"
         )
-    for column in first.columns:
+    for column in first.columns.difference(typed, sort=False):
         ours, theirs = first[column], table[column]
         # A column without a value has no type to disagree about.
         if ours.isna().all() or theirs.isna().all():
@@ -86,7 +94,7 @@ def _check_alike(first_name: str, first: pd.DataFrame, name: str, table: pd.Data
             )
 
 
-def _read_file(path: Path) -> pd.DataFrame:
+def _read_file(path: Path, schema: Schema | None) -> pd.DataFrame:
     suffix = _suffix(path)
     if suffix is None:
         raise FairSiloError(f"{path} is neither .csv, .csv.gz nor .parquet; convert it to one")
@@ -100,24 +108,18 @@ def _read_file(path: Path) -> pd.DataFrame:
         raise FairSiloError(f"cannot read {path} ({error.strerror}); check the path") from error
     if not content or content.isspace():
         raise FairSiloError(f"{path} is empty; write a table to it")
-    frame = _parquet(path, content) if suffix == ".parquet" else _csv(path, content)
+    frame = _parquet(path, content) if suffix == ".parquet" else _csv(path, content, schema)
     if not len(frame):
         raise FairSiloError(f"{path} has column names but no rows; add rows")
     return frame
 
 
-def _csv(path: Path, content: bytes) -> pd.DataFrame:
+def _csv(path: Path, content: bytes, schema: Schema | None) -> pd.DataFrame:
     if b"\0" in content:
         raise FairSiloError(f"{path} is binary and not a table; give a CSV file in UTF-8")
     try:
         _check_rows(path, content)
-        frame = _read_csv(content)
-        texts = [name for name in frame.columns if not _knows_missing(frame[name])]
-        if texts:
-            literal = _read_csv(content, usecols=texts, keep_default_na=False, na_values=[""])
-            for name in texts:
-                frame[name] = literal[name]
-        return frame
+        return _inferred(content) if schema is None else _declared(content, schema)
     except UnicodeDecodeError:
         raise FairSiloError(f"{path} is not text in UTF-8; save it as CSV in UTF-8") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error, StopIteration):
@@ -154,6 +156,45 @@ def _read_csv(content: bytes, **options: Any) -> pd.DataFrame:
             **options,
         )
     return frame
+
+
+def _inferred(content: bytes, **options: Any) -> pd.DataFrame:
+    """Every column of the type that all of its cells have."""
+    frame = _read_csv(content, **options)
+    texts = [name for name in frame.columns if not _knows_missing(frame[name])]
+    if texts:
+        literal = _read_csv(content, usecols=texts, **LITERAL)
+        for name in texts:
+            frame[name] = literal[name]
+    return frame
+
+
+def _declared(content: bytes, schema: Schema) -> pd.DataFrame:
+    """Declared columns cell by cell, as texts in the schema's spelling or as numbers."""
+    names = list(_read_csv(content, nrows=0).columns)
+    known = {name: values for name, values in schema.vocabularies.items() if name in names}
+    numbers = [name for name in schema.numbers if name in names and name not in known]
+    literal = [name for name, values in known.items() if not all(map(writes_number, values))]
+    others = [name for name in names if name not in known and name not in numbers]
+    coded = [name for name in (*known, *numbers) if name not in literal]
+    parts = [_inferred(content, usecols=others)] if others else []
+    parts += [_read_csv(content, usecols=coded, dtype=str)] if coded else []
+    parts += [_read_csv(content, usecols=literal, dtype=str, **LITERAL)] if literal else []
+    frame = pd.concat(parts, axis=1)[names]
+    for name, values in known.items():
+        frame[name] = spelled(frame[name], values)
+    for name in numbers:
+        frame[name] = _as_numbers(frame[name])
+    return frame
+
+
+def _as_numbers(series: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Texts as numbers; texts that they are where one is none, which whoever needs them refuses."""
+    cells = series.astype(object)
+    try:
+        return cells.astype(np.float64)
+    except ValueError:
+        return cells
 
 
 def _knows_missing(series: "pd.Series[Any]") -> bool:

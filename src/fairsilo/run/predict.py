@@ -19,7 +19,7 @@ def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, 
     """Predicted class and class probabilities of every row, and what to warn of."""
     check_seed(seed)
     saved = load(folder)
-    frame = read_table(data)
+    frame = read_table(data, saved.schema)
     x = saved.encoder.transform(frame)
     s = _groups(saved, frame)
     members = saved.predictors

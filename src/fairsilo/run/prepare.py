@@ -227,7 +227,8 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
         raise FairSiloError(
             f"--variant {options.variant} is for the data sets {', '.join(DATASETS)}: leave it out"
         )
-    frame = read_table(options.data)
+    declared = None if options.schema is None else _declared(options)
+    frame = read_table(options.data, declared)
     if Path(options.data).is_dir():
         dealt = options.clients is not None or options.partition != "iid"
         if dealt or options.client is not None:
@@ -238,8 +239,8 @@ def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
         options = replace(options, client=CLIENT_COLUMN)
     assert options.label is not None
     assert options.group is not None
-    if options.schema is not None:
-        return frame, _declared(options), options
+    if declared is not None:
+        return frame, declared, options
     exclude = [name for name in (options.client, options.split) if name is not None]
     by = one_or_more("--group", options.group, tuple(frame.columns))
     schema = infer_schema(
