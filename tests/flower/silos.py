@@ -103,6 +103,8 @@ class TownPost:
     memories: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: list[tuple[str, Record]] = field(default_factory=list)
     """All that the server received."""
+    last: dict[str, Record] = field(default_factory=dict)
+    """What each silo was sent last."""
 
     def present(self) -> tuple[str, ...]:
         return tuple(name for name in self.town.charter.names if name not in self.absent)
@@ -112,6 +114,7 @@ class TownPost:
         answers: dict[str, Record | Fault] = {}
         for name, record in letters.items():
             self.traffic.down += size_of(record)
+            self.last[name] = dict(record)
             memory = self.memories.setdefault(name, {})
             found: Record | Fault = reply_to(
                 dict(record), str(self.town.settings(name)), memory, self.run

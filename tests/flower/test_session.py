@@ -125,6 +125,16 @@ def test_a_silo_lost_before_the_evaluation(tmp_path: Path) -> None:
     save(build_run(town.charter, finished, False), tmp_path / "out")
 
 
+def test_silos_that_leave_small_cells_out_are_counted_and_not_named(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False, rounds=1)
+    path = town.settings("silo2")
+    path.write_text(path.read_text() + "minimum_cell = 500\n")
+    finished, _ = train(town, TownPost(town), tmp_path / "journal")
+    (note,) = finished.notes
+    assert note.startswith("1 of 4 silos have no rows, or fewer than they demand of themselves")
+    assert "silo2" not in note
+
+
 def spoil(vector: bytes, how: str) -> bytes:
     values = np.frombuffer(vector, "<f8").copy()
     if how == "nan":
@@ -240,3 +250,31 @@ def test_a_journal_of_another_federation_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(FairSiloError, match="damaged"):
         train(town, TownPost(town), tmp_path / "journal", resume=True)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_resuming_with_another_table_is_refused(tmp_path: Path, secure: bool) -> None:
+    """Another run of Flower's remembers nothing; the silo's ledger does."""
+    town = make_town(tmp_path / "town", secure_aggregation=secure, minimum_silos=4)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 8 and name == "silo2":
+            raise KilledError
+        return None
+
+    with pytest.raises(KilledError):
+        train(town, TownPost(town, change), tmp_path / "journal")
+    path = town.folder / "silo1" / "table.csv"
+    rows = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(rows[:-1]))
+    told = "the silo's table changed since the run began"
+    with pytest.raises(FairSiloError, match=told):
+        train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
+    # Another training may use it, and with the old table the first one goes on.
+    path.write_text("".join(rows))
+    finished, _ = train(town, TownPost(town, run="3"), tmp_path / "journal", resume=True)
+    undisturbed, _ = train(town, TownPost(town, run="4"), tmp_path / "other")
+    assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
+    assert finished.outcome.rounds == undisturbed.outcome.rounds
+    path.write_text("".join(rows[:-1]))
+    train(town, TownPost(town, run="5"), tmp_path / "third")

@@ -14,8 +14,10 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.check import check_table
 from fairsilo.flower.client import UNSAID, reply_to
-from fairsilo.flower.settings import Settings, read_settings
-from fairsilo.flower.silo import Refusal, answer, split_rows
+from fairsilo.flower.draft import rounds_of
+from fairsilo.flower.rows import split_rows
+from fairsilo.flower.settings import ANSWERS, Settings, read_settings
+from fairsilo.flower.silo import Refusal, answer
 from fairsilo.flower.table import read_rows, read_sql
 from fairsilo.flower.vectors import totals_from_vector
 from fairsilo.flower.wire import Ask, Record
@@ -70,6 +72,16 @@ def test_a_silo_refuses_by_its_own_settings(town: Town, line: str, told: str) ->
     replies = [ask(town, ask_of(town), memory) for _ in range(2)]
     assert told in replies[1]["refused"]
     assert replies[1]["vector"] == b""
+
+
+def test_too_few_answers_for_a_run_are_told_before_it(town: Town) -> None:
+    set_line(town, f"maximum_answers = {town.charter.questions - 1}")
+    problems = check_table(read_settings(town.settings("silo0")), town.charter).problems
+    assert "150 rounds needs 154 answers and the settings allow 153" in " ".join(problems)
+    set_line(town, f"maximum_answers = {town.charter.questions}")
+    assert not check_table(read_settings(town.settings("silo0")), town.charter).problems
+    private = {"solver": "agp", "rounds": rounds_of("fedfair", "agp", private=True)}
+    assert town.charter.model_copy(update=private).questions <= ANSWERS
 
 
 def test_small_cells_take_no_part_and_only_their_number_shows(town: Town) -> None:
@@ -155,7 +167,7 @@ def test_without_settings_a_node_says_nothing_but_that(town: Town) -> None:
 
 def test_test_rows_are_drawn_where_no_column_says_them(town: Town) -> None:
     charter = town.charter.model_copy(update={"split": None, "test_fraction": 0.25})
-    frame = read_rows(read_settings(town.settings("silo0")))
+    frame = read_rows(read_settings(town.settings("silo0")), town.charter.table)
     train, test = split_rows(frame, charter)
     assert len(test.y) == round(len(frame) * 0.25)
     again, _ = split_rows(frame, charter)

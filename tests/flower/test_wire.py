@@ -202,6 +202,9 @@ def test_the_journal_reads_back_what_was_written(tmp_path: Path) -> None:
     assert first.silos == ("a", "b")
     assert second.vector is None
     assert second.lost == {"b": "is gone"}
-    # A run that is not resumed begins an empty journal.
-    Journal(tmp_path / "j", "f", resume=False)
-    assert not list(tmp_path.glob("j/*"))
+    assert again.training == journal.training
+    # A run that is not resumed begins an empty journal, under another name.
+    assert Journal(tmp_path / "j", "f", resume=False).training != journal.training
+    assert [path.name for path in tmp_path.glob("j/*")] == ["head.json"]
+    with pytest.raises(FairSiloError, match="nothing to resume"):
+        Journal(tmp_path / "j", "f", resume=True)

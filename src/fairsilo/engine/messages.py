@@ -34,7 +34,7 @@ def every(groups: int, classes: int) -> Cells:
 
 def members(y: Ints, s: Ints, cells: Cells) -> Floats:
     """Who is in which cell, (cells, n)."""
-    return np.array([(s == g) & (y == c) for g, c in cells], np.float64).reshape(-1, len(y))
+    return np.array([(s == g) & (y == c) for g, c in cells], np.float64).reshape(len(cells), len(y))
 
 
 def members_and_others(y: Ints, s: Ints, cells: Cells) -> Floats:

@@ -49,9 +49,13 @@ class FromCells:
     def __init__(self, constraints: Sequence[Dgeo], counts: Floats, ask: Ask) -> None:
         self.constraints, self.ask = tuple(constraints), ask
         self.cells = compared_cells(constraints)
+        self.hess: Floats | None = None
+        self.count(counts)
+
+    def count(self, counts: Floats) -> None:
+        """Divide by these counts from now on, the answer that is being made included."""
         self.sizes = np.array([counts[cell] for cell in self.cells])
         self.rows = float(counts.sum())
-        self.hess: Floats | None = None
 
     def answer(self, query: Query, order: Order) -> Sums:
         """The sums of a round, noise and all."""

@@ -21,6 +21,8 @@ from fairsilo.fairness.constraint import Dgeo
 from fairsilo.threshold import default_threshold
 
 FILE = "federation.json"
+SET_UP = 3
+"""The questions before the first round: the encoder's sums, the counts, for AF columns."""
 
 
 class Member(BaseModel):
@@ -176,6 +178,11 @@ class Charter(BaseModel):
         c = self.table.classes.index(self.protected_class)
         places = [self.table.groups.index(group) for group in self.groups]
         return tuple(Dgeo(a, b, c) for a, b in itertools.combinations(places, 2))
+
+    @property
+    def questions(self) -> int:
+        """What a run asks of a silo at most, undisturbed: to count, the rounds, to evaluate."""
+        return SET_UP + self.rounds + 1
 
     @property
     def shape(self) -> tuple[int, int]:

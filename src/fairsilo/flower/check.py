@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
-from fairsilo.data.columns import codes_and_texts, column, numbers, positions
+from fairsilo.data.columns import codes_and_texts, column, numbers, positions, readable
 from fairsilo.data.schema import Category, Number
 from fairsilo.dp import Budget, Ledger
 from fairsilo.dp.budget import ROUNDING
@@ -15,8 +16,9 @@ from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import count_cells
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.ledger import read
+from fairsilo.flower.rows import split_rows
 from fairsilo.flower.settings import Settings
-from fairsilo.flower.silo import privacy_conflict, split_rows
+from fairsilo.flower.silo import privacy_conflict
 from fairsilo.flower.table import read_rows
 
 
@@ -39,6 +41,11 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
         )
     if charter.method not in settings.methods:
         problems.append(f"the settings do not allow the federation's method {charter.method!r}")
+    if charter.questions > settings.maximum_answers:
+        problems.append(
+            f"a run of the federation file's {charter.rounds} rounds needs {charter.questions} "
+            f"answers and the settings allow {settings.maximum_answers} (maximum_answers)"
+        )
     if not charter.secure_aggregation and not settings.plain:
         problems.append(
             "the federation has no secure aggregation, and the settings do not allow that "
@@ -48,11 +55,10 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
         problems.append("the settings name no private key that exists; make one with keygen")
     if settings.key is not None and settings.key.exists() and settings.key.stat().st_mode & 0o077:
         problems.append(f"others can read the private key {settings.key.name}: chmod 600 it")
-    if charter.secure_aggregation or charter.dp is not None:
-        _ledger(settings, problems)
+    _ledger(settings, problems)
     _budget(settings, charter, findings)
     try:
-        frame = read_rows(settings)
+        frame = read_rows(settings, charter.table)
     except FairSiloError as error:
         problems.append(str(error))
         return findings
@@ -64,7 +70,7 @@ def check_table(settings: Settings, charter: Charter) -> Findings:
 
 
 def _ledger(settings: Settings, problems: list[str]) -> None:
-    """Without a ledger that can be written the silo would open no counts."""
+    """Without a ledger that can be written the silo answers nothing."""
     if not os.access(settings.ledger.parent, os.W_OK):
         problems.append(f"the ledger {settings.ledger.name} cannot be written where it lies")
 
@@ -103,16 +109,19 @@ def _features(frame: pd.DataFrame, charter: Charter, findings: Findings) -> None
     for feature in charter.table.features:
         try:
             series = column(frame, feature.name)
-            if isinstance(feature, Number):
-                numbers(series, feature.name)
             empty = int(series.isna().sum())
+            if isinstance(feature, Number) and charter.dp is not None:
+                empty = int(np.isnan(readable(series)).sum())
+            elif isinstance(feature, Number):
+                numbers(series, feature.name)
         except FairSiloError as error:
             findings.problems.append(str(error))
             continue
         if isinstance(feature, Category):
             _category(series, feature, findings)
         if empty:
-            findings.remarks.append(f"column {feature.name!r} is empty in {empty} rows")
+            how = "is empty, or no number," if charter.dp is not None else "is empty"
+            findings.remarks.append(f"column {feature.name!r} {how} in {empty} rows")
 
 
 def _category(series: pd.Series, feature: Category, findings: Findings) -> None:
@@ -134,6 +143,12 @@ def _sizes(frame: pd.DataFrame, settings: Settings, charter: Charter, findings: 
     except FairSiloError as error:
         findings.problems.append(str(error))
         return
+    left_out = len(frame) - len(train.y) - len(test.y)
+    if left_out:
+        findings.remarks.append(
+            f"{left_out} rows are of no class or group that the federation file knows, or are "
+            "neither for training nor for testing: they count as none"
+        )
     if len(train.y) < settings.minimum_rows and charter.dp is None:
         findings.problems.append(
             f"there are {len(train.y)} training rows and the settings demand "

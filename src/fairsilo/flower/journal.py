@@ -3,11 +3,16 @@
 A solver is a pure function of the sums it was given, so the journal keeps sums and no solver's
 state: to resume is to feed them to the solver again, without asking a silo, and to go on asking
 where they end. One file per exchange, written atomically, as safetensors; nothing is unpickled.
+
+Before the first question leaves, the journal has a head: the federation file's fingerprint, the
+training's own name, by which silos know it again under another run of Flower's, and, of a private
+run, what was asked for so far, answered or not.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -25,7 +30,7 @@ from fairsilo.flower.post import Traffic
 Floats = npt.NDArray[np.float64]
 PART = "of "
 """Before a silo's name: its own vector in the file."""
-RELEASES = "releases.json"
+HEAD = "head.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +56,14 @@ class Journal:
     def __init__(self, folder: Path, fingerprint: str, resume: bool) -> None:
         self.folder, self.fingerprint = folder, fingerprint
         self.old: list[Entry] = []
-        if resume:
-            self.old = self._read()
-        elif folder.exists():
-            shutil.rmtree(folder)
+        self.training, self.releases = secrets.token_hex(16), list[Release]()
         self.count = 0
+        if resume:
+            self._resume()
+            return
+        if folder.exists():
+            shutil.rmtree(folder)
+        self.note(())
 
     def clear(self) -> None:
         """Remove the journal of a run that has its folder: there is nothing left to resume."""
@@ -73,30 +81,25 @@ class Journal:
         self.count += 1
         return self.old[self.count - 1]
 
-    def left(self, kind: str) -> int:
-        """How many entries of a kind are still to be replayed."""
-        return sum(entry.kind == kind for entry in self.old[self.count :])
+    @property
+    def upcoming(self) -> str:
+        """The kind of the next entry to be replayed; empty where there is none."""
+        return "" if self.exhausted else self.old[self.count].kind
 
     def note(self, releases: Sequence[Release]) -> None:
         """Keep what a private run has asked for so far, answered or not."""
-        content = json.dumps([[one.name, one.multiplier] for one in releases])
-        write_atomic(self.folder / RELEASES, content.encode())
-
-    def releases(self) -> list[Release]:
-        """What the interrupted run had asked for."""
-        path = self.folder / RELEASES
-        if not self.old or not path.exists():
-            return []
-        try:
-            return [Release(str(name), float(z)) for name, z in json.loads(path.read_bytes())]
-        except (OSError, ValueError, TypeError):
-            raise FairSiloError(f"{path} is damaged: run without --resume") from None
+        self.releases = list(releases)
+        head = {
+            "fingerprint": self.fingerprint,
+            "training": self.training,
+            "releases": [[one.name, one.multiplier] for one in releases],
+        }
+        write_atomic(self.folder / HEAD, json.dumps(head).encode())
 
     def append(self, entry: Entry) -> None:
         """Write an entry, complete or not at all."""
         self.count += 1
         about = {k: v for k, v in asdict(entry).items() if k not in ("vector", "parts")}
-        about["fingerprint"] = self.fingerprint
         vector = np.zeros(0) if entry.vector is None else entry.vector
         parts = {PART + name: part for name, part in entry.parts.items()}
         content = save({"vector": vector, **parts}, metadata={"entry": json.dumps(about)})
@@ -105,15 +108,34 @@ class Journal:
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.safetensors"
 
-    def _read(self) -> list[Entry]:
-        entries: list[Entry] = []
-        while (path := self._path(len(entries) + 1)).exists():
-            entries.append(self._entry(path))
-        if not entries:
-            raise FairSiloError(
-                f"there is nothing to resume in {self.folder.parent}: run without --resume"
-            )
-        return entries
+    def _resume(self) -> None:
+        """Read what an interrupted run left."""
+        self._read_head()
+        while (path := self._path(len(self.old) + 1)).exists():
+            self.old.append(self._entry(path))
+        if not self.old and not self.releases:
+            raise self._nothing()
+
+    def _read_head(self) -> None:
+        path = self.folder / HEAD
+        try:
+            head = json.loads(path.read_bytes())
+            if head["fingerprint"] != self.fingerprint:
+                raise FairSiloError(
+                    f"{self.folder.parent} belongs to a run with another federation file: run "
+                    "without --resume"
+                )
+            self.training = str(head["training"])
+            self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]
+        except FileNotFoundError:
+            raise self._nothing() from None
+        except (OSError, ValueError, TypeError, KeyError):
+            raise FairSiloError(f"{path} is damaged: run without --resume") from None
+
+    def _nothing(self) -> FairSiloError:
+        return FairSiloError(
+            f"there is nothing to resume in {self.folder.parent}: run without --resume"
+        )
 
     def _entry(self, path: Path) -> Entry:
         try:
@@ -124,15 +146,10 @@ class Journal:
             parts = load(content)
             vector = parts.pop("vector")
             parts = {name.removeprefix(PART): part for name, part in parts.items()}
-            found, about["traffic"] = about.pop("fingerprint"), Traffic(**about["traffic"])
+            about["traffic"] = Traffic(**about["traffic"])
             entry = Entry(**{**about, "silos": tuple(about["silos"])}, vector=vector, parts=parts)
         except Exception as error:
             raise FairSiloError(f"{path} is damaged: run without --resume") from error
-        if found != self.fingerprint:
-            raise FairSiloError(
-                f"{self.folder.parent} belongs to a run with another federation file: run without "
-                "--resume"
-            )
         return entry if entry.vector is not None and entry.vector.size else _without(entry)
 
 

@@ -43,6 +43,16 @@ COUNTS = "counts"
 """The sums that tell how many rows there are, under one name: encoder, totals and tallies."""
 
 
+def opens_counts(charter: Charter, kind: str) -> bool:
+    """Whether the answers' sum tells exact counts of rows that other questions tell, too.
+
+    Under differential privacy only the test rows' tallies do. What is said of training rows has
+    fresh noise in every answer: a sum over all silos less one over all but one is what the one
+    sent, with the noise of both sums, and its ledger has paid for more than that.
+    """
+    return kind == "evaluate" if charter.dp is not None else kind not in MOVING
+
+
 def agreement_of(charter: Charter, run: str) -> Agreement:
     """What the protocol is about: the silos of the federation file, in this run."""
     return Agreement(
@@ -118,17 +128,21 @@ def _step(
         values = {k.removeprefix("ask."): v for k, v in record.items() if k.startswith("ask.")}
         ask = Ask.from_record(values)
         session.receive(unpack_parcels(record["parcels"]))
+        session.expect(record["round"])
         vector = answer(settings, charter, ask, memory)
+        memory["moving"] = ask.kind in MOVING
+        memory["opened"] = opens_counts(charter, ask.kind)
         words = session.masked(record["round"], vector, question=ask.digest())
-        memory["static"] = ask.kind not in MOVING
         return to_bytes(words)
     survivors = record["survivors"]
     if step == "confirm":
         return session.confirm(record["round"], survivors, _key(settings))
     shares = session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
-    if memory.get("static", True):
+    if not memory["moving"]:
         # After the protocol's own checks, so that no made-up list is noted; before shares leave.
-        admit(settings.ledger, charter, str(memory.get("table", "")), survivors)
+        # Whether training rows changed must not show where they are private.
+        table = str(memory["table" if charter.dp is None else "test"])
+        admit(settings.ledger, charter, table, survivors, bool(memory["opened"]))
     return shares
 
 

@@ -22,8 +22,9 @@ from fairsilo.dp import Budget, BudgetSpent, Message, share
 from fairsilo.fairness.constraint import compared_cells
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.ledger import spend
+from fairsilo.flower.rows import Part
 from fairsilo.flower.settings import Settings
-from fairsilo.flower.silo import Part, Refusal
+from fairsilo.flower.silo import Refusal
 from fairsilo.flower.wire import Ask
 
 Floats = npt.NDArray[np.float64]

@@ -2,8 +2,9 @@
 
 A silo whose masked vector is missing when a round closes is asked once more, in a new round of the
 protocol. If it stays away, a sum of the training is not opened at all: under the weights of all
-silos it would be of no use. The counts of rows are opened over fewer silos only where that shows no
-single silo's counts (`StaticSumGuard`; the silos check it, too).
+silos it would be of no use. Under differential privacy sums have no weights, and noise enough
+whoever is missing, so they are opened over those who answered. Exact counts of rows are opened
+over fewer silos only where that shows no single silo's (`StaticSumGuard`; the silos check it, too).
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ import numpy as np
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.gather import Collected
-from fairsilo.flower.masked import COUNTS, MOVING, agreement_of, from_bytes, letter, unpack_parcels
+from fairsilo.flower.masked import (
+    COUNTS,
+    MOVING,
+    agreement_of,
+    from_bytes,
+    letter,
+    opens_counts,
+    unpack_parcels,
+)
 from fairsilo.flower.post import Fault, Post
 from fairsilo.flower.wire import Ask, Record
 from fairsilo.privacy import ProtocolError, RepeatRound, ServerSession, StaticSumGuard
@@ -50,9 +59,9 @@ class Secure:
             number, missing = self._mask(ask, asked, length)
         faults.update(missing)
         present = tuple(name for name in silos if name not in faults)
-        if faults and ask.kind in MOVING:
+        if faults and ask.kind in MOVING and self.charter.dp is None:
             return Collected(np.zeros(length), present, faults)
-        if ask.kind not in MOVING and not self.charter.recount:
+        if opens_counts(self.charter, ask.kind) and not self.charter.recount:
             self._admit(present, faults)
         return self._open(number, present, faults)
 

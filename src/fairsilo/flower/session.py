@@ -119,6 +119,7 @@ class Session:
         model = MODELS[charter.model](len(encoder.feature_names), charter.shape[1])
         self.width, self.theta = model.size, model.start(charter.seed)
         outcome, totals = self.solve(encoder, model, totals)
+        self._note_small(totals)
         train, test = self._evaluate(outcome)
         evaluated = self.entries[-1]
         rounds = tuple(e for e in self.entries if e.kind in ROUNDS and e.vector is not None)
@@ -198,6 +199,18 @@ class Session:
                     f"silo {name} was not connected when the run began and took no part in it"
                 )
 
+    def _note_small(self, totals: Totals) -> None:
+        """How many silos leave cells out: which ones, and of how many rows, is theirs to know."""
+        if self.charter.dp is not None or self.charter.method not in ("fedfair", "lco"):
+            return
+        few = len(self.silos) - int(totals.taking_part.min())
+        if few:
+            self.notes.append(
+                f"{few} of {len(self.silos)} silos have no rows, or fewer than they demand of "
+                "themselves, in one of the constrained cells and leave its rows out of the "
+                "constraint"
+            )
+
     def _count(self) -> Totals:
         charter = self.charter
         self.totals = self._sum("totals")
@@ -255,6 +268,7 @@ class Session:
             theta=theta,
             mu=np.zeros(0) if mu is None else mu,
             points=self.points if kind in ("theta", "attack") else np.zeros(0),
+            training=self.journal.training,
         )
         length = (
             agnostic_length(kind, self.width, self.columns)
@@ -267,7 +281,7 @@ class Session:
         lost = {name: fault.why for name, fault in collected.faults.items()}
         need(collected.silos, charter.minimum_silos, collected.faults)
         self._refuse_loss(kind, lost)
-        partial = bool(lost) and kind in ROUNDS
+        partial = bool(lost) and kind in ROUNDS and charter.dp is None
         entry = Entry(
             kind=kind,
             number=ask.number,

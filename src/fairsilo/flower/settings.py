@@ -10,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fairsilo.errors import FairSiloError
 
+ANSWERS = 2000
+"""The answers to one run that a silo gives unless its settings say otherwise: about twice what a
+private run by AGP asks, since a question may be asked again."""
+
 
 class Settings(BaseModel):
     """The table, the key and what the silo refuses. Paths count from the settings file."""
@@ -29,7 +33,7 @@ class Settings(BaseModel):
     minimum_cell: int = Field(default=5, ge=1)
     """Constrained cells (a group within the protected class) of fewer rows take no part."""
     methods: tuple[str, ...] = ("fedfair", "lco", "fedavg", "af", "audit")
-    maximum_answers: int = Field(default=1000, ge=1)
+    maximum_answers: int = Field(default=ANSWERS, ge=1)
     """How many questions of one run the silo answers."""
     ledger: Path = Path("ledger.json")
     """What this silo released and over whom its counts were opened, in all runs; see `ledger`.

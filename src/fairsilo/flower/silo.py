@@ -9,8 +9,8 @@ evaluate   evidence of the training and of the test rows: tallies, the silo's ow
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from fairsilo.data.encoder import Encoder, EncoderSums, Scaling
-from fairsilo.data.sample import build_labels
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
@@ -26,7 +25,7 @@ from fairsilo.fairness.constraint import Totals, count_cells, row_weights
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
 from fairsilo.flower.agnostic_silo import POINTS, agnostic_answer, seen_columns
 from fairsilo.flower.charter import Charter
-from fairsilo.flower.ledger import read
+from fairsilo.flower.ledger import read, same_table
 from fairsilo.flower.local_silo import local_answer
 from fairsilo.flower.numbers import (
     linear_sums,
@@ -34,11 +33,11 @@ from fairsilo.flower.numbers import (
     probabilities_of,
     scores_of,
 )
+from fairsilo.flower.rows import Part, digest_of, split_rows
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.table import read_rows
 from fairsilo.flower.vectors import TEST_ONLY, length_of, totals_from_vector, totals_to_vector
 from fairsilo.flower.wire import Ask, pack, unpack
-from fairsilo.partition import TEST, draw, split_column
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,34 +53,6 @@ class Refusal(FairSiloError):
     """Why a silo does not answer, in words that give nothing of its rows away."""
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Training or test rows of the silo, not yet encoded."""
-
-    frame: pd.DataFrame
-    y: Ints
-    s: Ints
-
-
-def split_rows(frame: pd.DataFrame, charter: Charter) -> tuple[Part, Part]:
-    """Training and test rows: as the split column says, else drawn with the charter's seed."""
-    y, s = build_labels(frame, charter.table)
-    if charter.split is not None:
-        from fairsilo.data.columns import column
-
-        is_test = split_column(column(frame, charter.split), column=charter.split)
-    else:
-        drawn = draw(
-            y, kind="iid", clients=1, test_fraction=charter.test_fraction, seed=charter.seed
-        )
-        is_test = np.equal(drawn, TEST)
-    train, test = (
-        Part(frame[chosen].reset_index(drop=True), y[chosen], s[chosen])
-        for chosen in (~is_test, is_test)
-    )
-    return train, test
-
-
 def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Floats:
     """The silo's vector, or a `Refusal`; any other error tells of rows and stays in the silo.
 
@@ -89,10 +60,11 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
     message for the sake of privacy, noise included, is done here.
     """
     _permit(settings, charter, ask, memory)
-    frame = read_rows(settings)
-    _unchanged(frame, memory)
+    frame = read_rows(settings, charter.table)
+    _unchanged(settings, charter, ask, frame, memory)
     train, test = split_rows(frame, charter)
     if charter.dp is not None:
+        memory["test"] = digest_of(test.frame)
         return _private(settings, charter, ask, (train, test), memory)
     _large_enough(settings, charter, train)
     return _sums(settings, charter, ask, (train, test), memory)
@@ -216,14 +188,25 @@ def _large_enough(settings: Settings, charter: Charter, train: Part) -> None:
             )
 
 
-def _unchanged(frame: pd.DataFrame, memory: Memory) -> None:
-    """Refuse to go on with other rows (or another order of rows) than the run began with."""
-    rows = pd.util.hash_pandas_object(frame, index=False).to_numpy()
-    digest = hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
-    if memory.setdefault("table", digest) != digest:
+def _unchanged(
+    settings: Settings, charter: Charter, ask: Ask, frame: pd.DataFrame, memory: Memory
+) -> None:
+    """Refuse to go on with other rows (or another order of rows) than the training began with.
+
+    Under differential privacy that would tell of a single row that came or went. The sums are then
+    over other rows, which their noise and the ledger cover; only the silo's own log says so.
+    """
+    digest = digest_of(frame)
+    same = memory.setdefault("table", digest) == digest
+    if ask.training:
+        known = hashlib.sha256(f"{ask.training} {settings.name}".encode()).hexdigest()[:32]
+        same &= same_table(settings.ledger, known, digest)
+    if not same and charter.dp is None:
         raise Refusal(
             "the silo's table changed since the run began (a query needs ORDER BY): start again"
         )
+    if not same:
+        logging.getLogger("flwr").warning("fairsilo: the table changed since the run began")
 
 
 def _pin(memory: Memory, name: str, values: Floats) -> None:

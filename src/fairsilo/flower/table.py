@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairsilo.data.schema import Schema
 from fairsilo.data.table import read_table
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.settings import Settings
 
 
-def read_rows(settings: Settings) -> pd.DataFrame:
-    """The silo's rows, as its own settings name them."""
+def read_rows(settings: Settings, schema: Schema) -> pd.DataFrame:
+    """The silo's rows, as its own settings name them; the columns are what the schema says."""
     if settings.data is not None:
-        return read_table(settings.data)
+        return read_table(settings.data, schema)
     assert settings.url is not None
     assert settings.query is not None
     return read_sql(settings.url, settings.query)

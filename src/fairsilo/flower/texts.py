@@ -112,7 +112,7 @@ key = "node.key"
 minimum_rows = 50
 minimum_cell = 5
 methods = ["fedfair", "lco", "fedavg", "af", "audit"]
-maximum_answers = 1000
+maximum_answers = @answers@
 # Whether to answer where the federation file has no secure aggregation: the server then sees
 # this silo's own sums.
 plain = @plain@
@@ -178,5 +178,6 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
   behind a proxy that lets only the fleet paths through.
 - certificates/ca.key signs server certificates and nothing else: move it off this machine.
 - certificates/server.key and the silos' node.key are readable by their owners only. Keep it so.
-- A silo reads its table anew for every answer and refuses to go on if it changed during a run.
+- A silo reads its table anew for every answer and refuses to go on if it changed during a run, also
+  when the run is resumed. Under differential privacy it goes on, and only its own log says so.
 """

@@ -52,6 +52,8 @@ class Ask:
     the number of dual steps."""
     points: Floats = field(default_factory=_none)
     """AF's reference points."""
+    training: str = ""
+    """The training's own name, which stays when it is resumed in another run of Flower's."""
 
     def to_record(self) -> Record:
         """For the wire."""

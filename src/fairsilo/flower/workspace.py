@@ -21,6 +21,7 @@ from fairsilo.flower import texts
 from fairsilo.flower.certificates import CA, make_certificates
 from fairsilo.flower.charter import FILE, Charter, read_charter, readable
 from fairsilo.flower.keys import read_public_key
+from fairsilo.flower.settings import ANSWERS
 
 ADDRESS = "address.txt"
 
@@ -91,6 +92,7 @@ def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Work
         "environment": texts.ENVIRONMENT,
         "privacy": texts.SECURE if charter.secure_aggregation else texts.PLAIN,
         "extras": "flower",
+        "answers": str(max(ANSWERS, 2 * charter.questions)),
         "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
         **_private(charter),
     }

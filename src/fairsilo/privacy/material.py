@@ -44,13 +44,17 @@ class Material:
         masks = b"".join(public_of(self.secrets[r][1]) for r in range(self.first, self.last + 1))
         return public_of(self.letter_key), masks
 
-    def burn(self, round_: int) -> Pair:
-        """The secrets of a round, for the only time; those of earlier rounds are dropped."""
-        pair = self.secrets.pop(round_, None)
-        if pair is None:
+    def require(self, round_: int) -> None:
+        """Refuse a round whose secrets are gone."""
+        if round_ not in self.secrets:
             raise ProtocolError(
                 f"Round {round_} has been used or passed; its secrets are gone: open a new round."
             )
+
+    def burn(self, round_: int) -> Pair:
+        """The secrets of a round, for the only time; those of earlier rounds are dropped."""
+        self.require(round_)
+        pair = self.secrets.pop(round_)
         self.secrets = {r: kept for r, kept in self.secrets.items() if r > round_}
         self.shares = {r: kept for r, kept in self.shares.items() if r >= round_}
         return pair

@@ -132,6 +132,15 @@ class SiloSession:
         material.bundles = {name: material.bundles[name] for name in roster}
         material.roster, material.letter_key = roster, None
 
+    def expect(self, round_: int) -> None:
+        """Refuse a round that `masked` would refuse, before anything is spent on its vector."""
+        material = self._current()
+        if not material.roster:
+            raise ProtocolError(f"Silo {self.silo} has not yet received shares in this set-up.")
+        if not material.first <= round_ <= material.last:
+            raise ProtocolError(f"Round {round_} is not in the current set-up of {self.silo}.")
+        material.require(round_)
+
     def masked(
         self,
         round_: int,
@@ -143,15 +152,12 @@ class SiloSession:
 
         It can be opened only with vectors that answer the same `question`.
         """
+        self.expect(round_)
         material = self._current()
-        if not material.roster:
-            raise ProtocolError(f"Silo {self.silo} has not yet received shares in this set-up.")
         silos, context = len(self.agreement.silos), self.agreement.context
         plain = encode(vector, silos, bound)  # refuses bad numbers before a secret is touched
         scale = exponents(bound, silos, plain.size // 2).astype("<i8").tobytes()
         bundles = self._opened({name: material.bundles[name] for name in material.roster})
-        if not material.first <= round_ <= material.last:
-            raise ProtocolError(f"Round {round_} is not in the current set-up of {self.silo}.")
         seed, key = material.burn(round_)
         self._open, self._confirmed = round_, None
         common = bound_to(context, question)

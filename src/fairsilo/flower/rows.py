@@ -1,0 +1,71 @@
+"""A silo's rows: which are for training and which for testing, and by what they are known again.
+
+Under differential privacy one row must not change what becomes of another, nor whether the silo
+answers at all. So nothing is refused there: a number that cannot be read is a missing one, and a
+row of no known class, group or part is no row. `fairsilo flower check` tells the operator of both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fairsilo.data.columns import column, positions, readable
+from fairsilo.data.groups import group_of
+from fairsilo.data.sample import build_labels
+from fairsilo.flower.charter import Charter
+from fairsilo.partition import TEST, draw, split_column
+
+Ints = npt.NDArray[np.int64]
+PARTS = ("train", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Training or test rows of the silo, not yet encoded."""
+
+    frame: pd.DataFrame
+    y: Ints
+    s: Ints
+
+
+def split_rows(frame: pd.DataFrame, charter: Charter) -> tuple[Part, Part]:
+    """Training and test rows: as the split column says, else drawn with the charter's seed."""
+    if charter.dp is not None:
+        return _split_privately(frame, charter)
+    y, s = build_labels(frame, charter.table)
+    if charter.split is not None:
+        is_test = split_column(column(frame, charter.split), column=charter.split)
+    else:
+        drawn = draw(
+            y, kind="iid", clients=1, test_fraction=charter.test_fraction, seed=charter.seed
+        )
+        is_test = np.equal(drawn, TEST)
+    return _part(frame, y, s, ~is_test), _part(frame, y, s, is_test)
+
+
+def _split_privately(frame: pd.DataFrame, charter: Charter) -> tuple[Part, Part]:
+    schema = charter.table
+    assert charter.split is not None
+    named = [column(frame, name) for name in schema.group_columns or (schema.group,)]
+    frame = frame[np.logical_and.reduce([series.notna() for series in named])]
+    y = positions(column(frame, schema.label), schema.classes)
+    s = positions(group_of(frame, schema), schema.groups)
+    words = np.array([str(cell).strip().lower() for cell in column(frame, charter.split)], object)
+    read = frame.assign(**{name: readable(column(frame, name)) for name in schema.numbers})
+    train, test = (_part(read, y, s, (y >= 0) & (s >= 0) & np.equal(words, part)) for part in PARTS)
+    return train, test
+
+
+def _part(frame: pd.DataFrame, y: Ints, s: Ints, chosen: npt.NDArray[np.bool_]) -> Part:
+    return Part(frame[chosen].reset_index(drop=True), y[chosen], s[chosen])
+
+
+def digest_of(frame: pd.DataFrame) -> str:
+    """Of all rows in their order."""
+    rows = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
