@@ -151,5 +151,5 @@ def test_the_report_says_what_the_noise_does(options: Options, tmp_path: Path) -
     save(run, tmp_path / "run")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "for the noise of differential privacy" in page
-    assert "Ended after the 2 rounds that the privacy budget was planned for" in page
+    assert "Ended after the 2 rounds that the privacy budget pays for" in page
     assert "did not end as it should" not in page

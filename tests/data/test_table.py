@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairsilo.data import CLIENT_COLUMN, read_table
+from fairsilo.data import CLIENT_COLUMN, Category, EncoderSums, Number, Schema, read_table
+from fairsilo.data.columns import positions
 from fairsilo.errors import FairSiloError
 
 FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
@@ -150,3 +151,58 @@ def test_two_files_of_one_client(tmp_path: Path) -> None:
     FRAME.to_parquet(tmp_path / "bank.parquet")
     with pytest.raises(FairSiloError, match=r"two files in .* are named 'bank'"):
         read_table(tmp_path)
+
+
+SCHEMA = Schema(
+    features=(
+        Number(name="a"),
+        Category(name="b", values=("1", "2")),
+        Category(name="c", values=("NA", "x")),
+    ),
+    label="y",
+    classes=("False", "True"),
+    group="sex & age",
+    groups=("f & 1", "m & 2"),
+    group_columns=("sex", "age"),
+)
+
+
+def test_declared_columns_are_what_the_schema_says(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("more,y,a,b,c,sex,age\n7,true,1,1.0,NA,f,01\n8,FALSE,NA,NA,,m,2\n")
+    frame = read_table(path, SCHEMA)
+    assert list(frame.columns) == ["more", "y", "a", "b", "c", "sex", "age"]
+    assert list(frame["y"]) == ["True", "False"]
+    assert list(frame["a"].isna()) == list(frame["b"].isna()) == [False, True]
+    assert frame["b"][0] == "1"
+    assert list(frame["c"].isna()) == [False, True]
+    assert list(frame["age"]) == ["1", "2"]
+    assert frame["more"].dtype == int
+    assert frame["a"].dtype == float
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "oops", "3.5"])
+def test_one_cell_does_not_change_how_others_are_read(tmp_path: Path, cell: str) -> None:
+    """Without a schema a column of codes with one text among them is a column of texts."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b,c,y,sex,age\n1,1.0,x,true,f,1\n2,02,NA,false,m,2\n1,{cell},x,true,f,1\n")
+    frame = read_table(path, SCHEMA)
+    assert list(frame["b"][:2]) == ["1", "2"]
+    path.write_text(f"a,b,c,y,sex,age\n1,1,x,{cell},f,1\n2,1,NA,false,m,2\n1,1,x,true,f,1\n")
+    assert list(read_table(path, SCHEMA)["y"][1:]) == ["False", "True"]
+
+
+def test_a_declared_number_that_is_none_is_an_error_of_its_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,y,sex,age\n1,1,x,True,f,1\nmany,1,x,True,f,1\n")
+    with pytest.raises(FairSiloError, match="column 'a' must hold numbers but has text in 1 rows"):
+        EncoderSums.of(read_table(path, SCHEMA), SCHEMA)
+
+
+def test_declared_columns_agree_whatever_the_files_are(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"a": [1], "b": [1], "c": ["x"], "y": [True], "sex": ["f"], "age": [1]})
+    rows.to_parquet(tmp_path / "one.parquet")
+    rows.to_csv(tmp_path / "two.csv", index=False)
+    frame = read_table(tmp_path, SCHEMA)
+    for name, values in SCHEMA.vocabularies.items():
+        assert (positions(frame[name], values) >= 0).all()

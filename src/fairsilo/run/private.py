@@ -164,7 +164,7 @@ def private_ending(outcome: Outcome, plain: str) -> str:
     collapsed = plain.rpartition("; ")[0]
     last = outcome.last
     planned = (
-        f"ended after the {outcome.rounds} rounds that the privacy budget was planned for: KKT "
+        f"ended after the {outcome.rounds} rounds that the privacy budget pays for: KKT "
         f"residual {float(last.residual):.1e}, violation {float(last.violation):.1e}, noise "
         "included"
     )
