@@ -102,7 +102,7 @@ def bandwidth(elements: int) -> float:
 
 def measure(small: bool) -> list[dict[str, Any]]:
     """All workloads, the small ones first so that the peak of memory belongs to the last."""
-    n, many, calls = (2_000, 20_000, 5) if small else (40_000, 10_000_000, 500)
+    n, many, calls = (2_000, 20_000, 5) if small else (40_000, 10_000_000, 2_000)
     copied = bandwidth(10**6 if small else 10**9)
     found = [row("copy", "card", "GB per second", [copied / 1e9])]
     table = coded_rows(n)

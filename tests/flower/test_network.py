@@ -17,15 +17,19 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.charter import Privacy
 from fairsilo.flower.demo import compare, make_demo
 from fairsilo.flower.launch import RunConfig, follow, register, start_superlink, submit
+from fairsilo.flower.ledger import read
 from fairsilo.flower.processes import processes
+from fairsilo.flower.settings import read_settings
 from fairsilo.run import load
 from tests.flower.network import Net, metrics_of, vectors_of, wait_for
 from tests.flower.proxy import recording, share_found
@@ -147,10 +151,10 @@ MISBEHAVE = """
         import numpy as np
         reply = honest(record, path, memory, run)
         kind, how = (Path(path).parent / "how.txt").read_text().split()
-        if record["kind"] != kind:
+        if record.get("kind", record.get("ask.kind")) != kind:
             return reply
-        vector = np.frombuffer(reply["vector"], "<f8")
         if how == "nan":
+            vector = np.frombuffer(reply["vector"], "<f8")
             reply["vector"] = (vector * np.nan).tobytes()
         if how == "oversized":
             reply["vector"] = np.ones(2_500_000).tobytes()
@@ -166,46 +170,52 @@ MISBEHAVE = """
 """
 
 
-@pytest.fixture
-def _misbehaving(net: Net) -> Iterator[None]:
-    """Nodes run the app that the server sends; here it comes with misbehaviour for some."""
+@contextmanager
+def misbehaving(net: Net, ways: dict[str, str]) -> Iterator[None]:
+    """Nodes run the app that the server sends; here it comes with misbehaviour for some silos.
+
+    silo-2 is killed as soon as it was asked what it is silent on.
+    """
     package = net.space.app / "fairsilo_app" / "client_app.py"
     kept = package.read_text()
     package.write_text(textwrap.dedent(MISBEHAVE) + kept)
-    net.agree(secure_aggregation=False, minimum_silos=1, silos=net.all)
-    if not net.group.alive(LATE):
-        net.start(LATE)
-    yield
-    package.write_text(kept)
-    net.agree(minimum_silos=2, silos=net.all[:4])
-
-
-@pytest.mark.usefixtures("_misbehaving")
-def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> None:
-    """Another table, an oversized answer, NaN, a wrong round; one silent, one killed meanwhile."""
-    ways = {"silo-3": "round silent", "silo-2": "round silent", "silo-5": "encoder oversized"}
-    ways |= {"silo-6": "totals nan", "silo-7": "totals round"}
     for name in net.space.charter.names:
         (net.space.silo(name) / "how.txt").write_text(ways.get(name, "nothing honest"))
-    table = net.space.silo("silo-4") / "table.csv"
-    shutil.copy(table, tmp_path / "table.csv")
-    table.write_text(table.read_text().replace("education", "schooling"))
+        if not net.group.alive(name):
+            net.start(name)
+    asked = net.space.silo("silo-2") / "asked"
+    asked.unlink(missing_ok=True)
 
     def kill() -> None:
-        while not (net.space.silo("silo-2") / "asked").exists():
+        while not asked.exists():
             time.sleep(0.2)
         net.group.kill("silo-2")
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     try:
-        net.run(tmp_path / "run", timeout=net.patience)
+        yield
+    finally:
+        package.write_text(kept)
+    killer.join(timeout=1)
+    assert not net.group.alive("silo-2")
+
+
+def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> None:
+    """Another table, an oversized answer, NaN, a wrong round; one silent, one killed meanwhile."""
+    ways = {"silo-3": "round silent", "silo-2": "round silent", "silo-5": "encoder oversized"}
+    ways |= {"silo-6": "totals nan", "silo-7": "totals round"}
+    net.agree(secure_aggregation=False, minimum_silos=1, silos=net.all)
+    table = net.space.silo("silo-4") / "table.csv"
+    shutil.copy(table, tmp_path / "table.csv")
+    table.write_text(table.read_text().replace("education", "schooling"))
+    try:
+        with misbehaving(net, ways):
+            net.run(tmp_path / "run", timeout=net.patience)
     finally:
         shutil.copy(tmp_path / "table.csv", table)
         # What comes now is late, and belongs to a run that is over.
         (net.space.silo("silo-3") / "answer").touch()
-    killer.join(timeout=1)
-    assert not net.group.alive("silo-2")
     metrics = metrics_of(tmp_path / "run")
     told = " ".join(metrics["notes"])
     assert "silo-4 refused: its table or settings do not fit the federation file" in told
@@ -221,22 +231,46 @@ def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> No
     assert compare(net.space, tmp_path / "run", left_out).loss < 1e-6
 
 
-def test_without_the_dead_silo_it_is_the_simulation_without_it(net: Net, tmp_path: Path) -> None:
-    net.agree(secure_aggregation=False)
-    net.run(tmp_path / "run", wait=3, timeout=net.patience)
+def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path: Path) -> None:
+    """The four silos' counts were opened in the first test: less three, they would be silo-2's."""
+    net.agree(secure_aggregation=True, minimum_silos=2, silos=net.all[:4])
+    with pytest.raises(FairSiloError, match=r"refused: .* one silo's share by subtraction"):
+        net.run(tmp_path / "run", wait=3, timeout=net.patience)
+
+
+def test_killed_behind_masks_it_is_the_simulation_without_it(net: Net, tmp_path: Path) -> None:
+    """silo-2 shares its masks, is asked for its sums, and dies before they leave."""
+    net.agree(recount=True)
+    with misbehaving(net, {"silo-2": "encoder silent"}):
+        net.run(tmp_path / "run", timeout=net.patience)
     metrics = metrics_of(tmp_path / "run")
     assert "silo-2" in metrics["notes"][0]
+    assert metrics["network"]["secure_aggregation"]
     assert metrics["clients"] == 3
     found = compare(net.space, tmp_path / "run", ("silo-2",))
     assert found.probabilities < 1e-6
     assert found.loss < 1e-9
 
 
-def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path: Path) -> None:
-    """The four silos' counts were opened in the first test: less three, they would be silo-2's."""
-    net.agree(secure_aggregation=True)
-    with pytest.raises(FairSiloError, match=r"refused: .* one silo's share by subtraction"):
-        net.run(tmp_path / "run", wait=3, timeout=net.patience)
+def test_with_noise_what_a_silo_released_stands_in_its_own_ledger(net: Net, tmp_path: Path) -> None:
+    promise = Privacy(epsilon=4.0)
+    net.agree(dp=promise, recount=False)
+    net.start("silo-2")
+    for name in net.space.charter.names:
+        settings = net.space.silo(name) / "silo.toml"
+        settings.write_text(settings.read_text() + "\ndp_budget_epsilon = 4.0\n")
+    net.run(tmp_path / "run", timeout=net.patience)
+    metrics = metrics_of(tmp_path / "run")
+    assert metrics["network"]["secure_aggregation"]
+    assert 0 < metrics["dp"]["epsilon_spent"] <= promise.epsilon
+    assert 0.5 < metrics["test"]["accuracy"] <= 1
+    for name in net.space.charter.names:
+        _, released = read(read_settings(net.space.silo(name) / "silo.toml").ledger)
+        assert len(released) == metrics["dp"]["releases"]
+    # From now on exact sums of these rows are refused.
+    net.agree(dp=None)
+    with pytest.raises(FairSiloError, match="refused: this silo has a privacy budget"):
+        net.run(tmp_path / "exact", timeout=net.patience)
 
 
 def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ CACHED = 65_536
 """Rows times runs that a CPU works on at a time, so that what is in between stays small."""
 SMALLEST = 1024
 """But at least so many rows."""
-UNROLLED = 10
+UNROLLED = 5
 """Rounds of gradients that a GPU is given at a time: it waits for the host only between them."""
 
 
@@ -129,7 +129,8 @@ class Pooled:
     def advance(self, solver: Solver, size: int, thin: bool, state: Any) -> tuple[Any, Record]:
         """`size` rounds of every run that is not done, and their records (the last, if thin)."""
         answer = Asked(self.model, solver.order, self.local, self.measure, self.mesh)
-        return _compiled()(solver, answer, size, thin, self.rows, state)
+        compiled = _compiled(_one_table(self.rows, self.local))
+        return compiled(solver, answer, size, thin, self.rows, state)
 
 
 @dataclass(frozen=True)
@@ -144,13 +145,14 @@ class Asked:
 
 
 @cache
-def _compiled() -> Callable[..., tuple[Any, Record]]:
+def _compiled(one_table: bool) -> Callable[..., tuple[Any, Record]]:
     """`_advance`, compiled for the machine that there is.
 
-    cuBLAS multiplies few columns a fifth faster than the kernels that XLA writes with Triton.
+    For the few columns of one table's runs cuBLAS is faster than the kernels that XLA writes with
+    Triton (64 runs of ADULT on one H200: 61 us a round instead of 77), for many tables slower.
     """
-    gpu = jax.default_backend() == "gpu"
-    options = {"xla_gpu_enable_triton_gemm": False} if gpu else None
+    tuned = one_table and jax.default_backend() == "gpu"
+    options = {"xla_gpu_enable_triton_gemm": False} if tuned else None
     fixed = ("solver", "asked", "size", "thin")
     return jax.jit(_advance, static_argnames=fixed, compiler_options=options)
 
@@ -178,12 +180,23 @@ def _advance(
         packed = jnp.where(done(state)[:, None], packed, pack(stepped))
         return packed, None if thin else unpack(packed).record
 
-    on_gpu = jax.default_backend() == "gpu"
-    unroll = UNROLLED if on_gpu and solver.order is Order.LAGRANGIAN else 1
+    # Many tables take longer to compile than this would save.
+    short = _one_table(rows, asked.local) and solver.order is Order.LAGRANGIAN
+    unroll = UNROLLED if short and jax.default_backend() == "gpu" else 1
     packed, log = jax.lax.scan(one_round, pack(state), length=size, unroll=unroll)
     state = unpack(packed)
     last: Record = jax.tree.map(lambda leaf: leaf[None], state.record)
     return state, last if log is None else log
+
+
+def _own(rows: Rows, local: bool) -> list[bool]:
+    """Which of x, y, w and v have a leading axis of tables."""
+    plain = (2, 1, 1, 2)
+    return [leaf.ndim > axes + int(local) for leaf, axes in zip(rows.leaves(), plain, strict=True)]
+
+
+def _one_table(rows: Rows, local: bool) -> bool:
+    return not local and not any(_own(rows, local))
 
 
 def _packing(state: Any) -> tuple[Callable[[Any], Array], Callable[[Array], Any]]:
@@ -195,7 +208,6 @@ def _packing(state: Any) -> tuple[Callable[[Any], Array], Callable[[Array], Any]
 def _answer_all(asked: Asked) -> Answer:
     """Answer the queries of R runs. Rows with a leading axis S serve R / S runs in a row each."""
     model, order, local, measure = asked.model, asked.order, asked.local, asked.measure
-    silos = int(local)
     cpu = jax.default_backend() == "cpu"
 
     def answer_table(rows: Rows, queries: Query) -> Sums:
@@ -215,10 +227,7 @@ def _answer_all(asked: Asked) -> Answer:
         return each(rows, queries)
 
     def answer_all(rows: Rows, queries: Query) -> Sums:
-        own = [
-            leaf.ndim > plain + silos
-            for leaf, plain in zip(rows.leaves(), (2, 1, 1, 2), strict=True)
-        ]
+        own = _own(rows, local)
         if not any(own):
             return answer_table(rows, queries)
         tables = next(leaf.shape[0] for leaf, mine in zip(rows.leaves(), own, strict=True) if mine)
