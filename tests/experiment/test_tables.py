@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.experiment.grid import CELLS, METHODS, TITLES, find, paper_tables, settings
+from fairsilo.experiment.figures import curve
+from fairsilo.experiment.grid import CELLS, METHODS, TITLES, Cell, find, paper_tables, settings
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import best_setting, build, ending, ours, verdict
 
@@ -51,6 +52,32 @@ def test_the_grids_hold_the_papers_choices() -> None:
         cell = find(f"{row['dataset']}-{row['model']}-{row['setting']}")
         grid = settings(cell, codes[row["method"]])
         assert any(np.isclose(row["opt"], value) for value in grid), row
+
+
+# The paper's section "Effect of Parameter epsilon" gives these sets, for LR and for NN.
+PAPER_EPSILONS = {
+    "drug-lr": [1e-4, 1e-3, 0.01, 0.07, 0.13, 0.19],
+    "drug-nn": [1e-4, 1e-3, 0.005, 0.01, 0.02, 0.07, 0.13, 0.19, 0.22, 0.25],
+    "compas-lr": [1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4],
+    "compas-nn": [1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4],
+    "adult-lr": [1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4],
+    "adult-nn": [1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4],
+}
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_figure_2_shows_the_papers_epsilons_and_no_others(cell: Cell) -> None:
+    grid = settings(cell, "fedfair")
+    table = part({(epsilon, seed, "test"): (0.7, 0.9) for epsilon in grid for seed in (0, 1)})
+    assert curve(table, cell)["setting"].tolist() == PAPER_EPSILONS[f"{cell.data}-{cell.model}"]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_grids_reach_beyond_the_papers_choices(cell: Cell) -> None:
+    for method in ("st", "lco"):
+        assert max(settings(cell, method)) == 1.0
+    if "af" in cell.methods:
+        assert set(settings(cell, "af")) >= {0.05, 0.5, 1.0, 2.5}
 
 
 def test_one_setting_for_all_seeds_by_the_mean_harmonic_mean() -> None:

@@ -40,7 +40,8 @@ def top_points(table: pd.DataFrame) -> pd.DataFrame:
 
 def curve(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     """Fairness and accuracy of FedFair against epsilon: mean and std over the seeds."""
-    rows = table[(table["split"] == "test") & table["setting"].isin(FIGURE_2[cell.data])]
+    shown = FIGURE_2[cell.data, cell.model]
+    rows = table[(table["split"] == "test") & table["setting"].isin(shown)]
     grouped = rows.groupby("setting")[["fairness", "accuracy"]]
     return grouped.agg(["mean", _spread]).rename(columns={"_spread": "std"}).reset_index()
 

@@ -69,11 +69,15 @@ CELLS = tuple(
 """Row by row as in the paper's figures."""
 
 FIGURE_2 = {
-    "drug": (1e-4, 1e-3, 0.01, 0.07, 0.13, 0.19),
-    "compas": (1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4),
-    "adult": (1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4),
+    ("drug", "lr"): (1e-4, 1e-3, 0.01, 0.07, 0.13, 0.19),
+    ("drug", "nn"): (1e-4, 1e-3, 0.005, 0.01, 0.02, 0.07, 0.13, 0.19, 0.22, 0.25),
+    **{
+        (data, model): (1e-4, 1e-3, 0.01, 0.1, 0.2, 0.4)
+        for data in ("compas", "adult")
+        for model in ("lr", "nn")
+    },
 }
-"""The epsilons of the paper's Figure 2."""
+"""The epsilons of the paper's Figure 2, by data set and model."""
 TAUS = (0.05, 0.5, 1.0, 2.5)
 
 
@@ -85,7 +89,7 @@ def settings(cell: Cell, method: str) -> tuple[float, ...]:
     network = cell.model == "nn"
     if method == "fedfair":
         more = (0.005, 0.1) if network else (0.005, 0.02, 0.05, 0.07, 0.1)
-        return _with_paper(cell, method, (*FIGURE_2[cell.data], *more))
+        return _with_paper(cell, method, (*FIGURE_2[cell.data, cell.model], *more))
     if method == "lco":
         wide = (0.1, 0.3, 0.6, 0.8, 1.0)
         return _with_paper(cell, method, wide if network else (0.05, 0.2, 0.4, 0.5, *wide))
