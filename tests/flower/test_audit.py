@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fairsilo.auditor import AuditOptions, execute, write
 from fairsilo.errors import FairSiloError
-from fairsilo.flower.audit import audit
+from fairsilo.flower.audit import audit, audit_columns
+from fairsilo.flower.charter import Privacy
+from fairsilo.flower.check import check_table
+from fairsilo.flower.client import UNSAID, reply_to
+from fairsilo.flower.ledger import read
 from fairsilo.flower.post import Fault
 from fairsilo.flower.result import build_run
 from fairsilo.flower.server import gather_for
-from fairsilo.flower.wire import Record
+from fairsilo.flower.settings import read_settings
+from fairsilo.flower.wire import Ask, Record
 from fairsilo.run import Saved, load, save
 from tests.flower.silos import Town, TownPost, make_town, train
 
@@ -113,3 +120,72 @@ def test_a_model_of_another_table_is_refused(tmp_path: Path) -> None:
     two = replace(saved, predictors=saved.predictors * 2)
     with pytest.raises(FairSiloError, match="one plain model"):
         audit(town.charter, gather, post.present(), two)
+
+
+def with_answers(folder: Path, **values: Any) -> Town:
+    """Silos whose tables have the decisions and scores of a model that nobody here trained."""
+    town = make_town(folder, **values)
+    rng = np.random.default_rng(5)
+    score = 1 / (1 + np.exp(-town.table["x0"] - rng.normal(size=len(town.table))))
+    town.table["score"], town.table["decision"] = score, np.where(score > 0.4, "1", "0")
+    for name in town.charter.names:
+        own = town.table[town.table["client"] == name].drop(columns="client")
+        own.to_csv(town.folder / name / "table.csv", index=False)
+        path = town.settings(name)
+        lines = 'audit_predictions = "decision"\naudit_probability = ["score"]\n'
+        path.write_text(path.read_text() + lines)
+    return town
+
+
+@pytest.mark.parametrize("what", ["classes", "probabilities"])
+@pytest.mark.parametrize("secure", [False, True])
+def test_any_model_through_columns_of_the_silos_tables(
+    tmp_path: Path, secure: bool, what: str
+) -> None:
+    """The document is the simulation's, of the same columns."""
+    town = with_answers(tmp_path / "town", secure_aggregation=secure)
+    post = TownPost(town)
+    over = audit_columns(
+        town.charter, gather_for(town.charter, post, "1", 1.0), post.present(), what
+    )
+    town.table.to_csv(tmp_path / "all.csv", index=False)
+    here = execute(
+        AuditOptions(
+            data=str(tmp_path / "all.csv"), predictions="decision", client="client", split="part",
+            probability=("score",) if what == "probabilities" else (), label="label",
+            group="group", protected_class=("1",), min_cell=5,
+        )
+    )  # fmt: skip
+    assert over["deo"]["pooled"]["value"] == pytest.approx(here["deo"]["pooled"]["value"])
+    assert over["certificate"]["statement"] == here["certificate"]["statement"]
+    assert (over["dgeo"]["pooled"]["value"] is None) is (what == "classes")
+    for part in ("cells", "pairs"):
+        ours, theirs = (pd.json_normalize(one[part]) for one in (here, over))
+        pd.testing.assert_frame_equal(_numbers(ours), _numbers(theirs), atol=1e-9)
+    assert over["notes"] == [note.replace("than 5 rows", MINIMUM) for note in here["notes"]]
+    write(over, tmp_path / "audit")
+
+
+MINIMUM = "rows than the silo's own minimum"
+
+
+def test_the_silo_and_not_the_server_names_the_columns(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+    asked = Ask("evaluate", 1, town.charter.fingerprint, purpose="audit", order="classes")
+    reply = reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
+    assert "name no column with another model's answers" in reply["refused"]
+    path = town.settings("silo0")
+    path.write_text(path.read_text() + 'audit_predictions = "group"\n')
+    problems = check_table(read_settings(path), town.charter).problems
+    assert "holds a value that is no class" in " ".join(problems)
+    assert reply_to(asked.to_record(), str(path), {}, "1")["refused"] == UNSAID
+
+
+def test_under_differential_privacy_the_columns_of_test_rows_only(tmp_path: Path) -> None:
+    town = with_answers(tmp_path / "town", dp=Privacy(epsilon=8.0))
+    post = TownPost(town)
+    gather = gather_for(town.charter, post, "1", 1.0)
+    found = audit_columns(town.charter, gather, post.present(), "probabilities")
+    assert "train" not in found
+    assert 0 < found["rows"] <= len(town.table.query("part == 'test'"))
+    assert not read(town.folder / "silo0" / "ledger.json").releases

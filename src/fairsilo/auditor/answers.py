@@ -16,6 +16,8 @@ from fairsilo.run import Saved
 SMALLEST = float(np.finfo(np.float64).eps)
 """The least probability that a loss is taken of, as scikit-learn's log_loss does."""
 
+NO_LOSSES = "without probabilities there are no losses, so DGEO and the certificate are left out"
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
@@ -51,8 +53,7 @@ def of_columns(predictions: str | None, probability: tuple[str, ...], rows: Rows
         return answers
     predicted = classes_of(column(rows.frame, predictions), predictions, rows.schema.classes)
     if answers is None:
-        note = "without probabilities there are no losses, so DGEO and the certificate are left out"
-        return Answers(predicted, np.full(len(predicted), np.nan), (note,))
+        return Answers(predicted, np.full(len(predicted), np.nan), (NO_LOSSES,))
     return Answers(predicted, answers.losses, answers.notes)
 
 

@@ -226,19 +226,40 @@ def run(
 
 @app.command()
 def audit(
-    model: Annotated[Path, typer.Option(help="Run folder with the model to measure.")],
+    model: Annotated[
+        Path | None, typer.Option(help="Run folder with the model to measure.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of --model any model, whose answers are in the silos' tables in columns "
+            "that their settings name: classes or probabilities."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for audit.json and .html; default the run's.")
+    ] = None,
     folder: Folder = Path(),
     wait: Wait = 60.0,
     timeout: Timeout = 120.0,
 ) -> None:
-    """Measure a trained model on the silos' rows, with sums only; leaves audit.json and .html."""
+    """Measure a model on the silos' rows, with sums only; leaves audit.json and audit.html."""
     space = _opened(folder)
     from fairsilo.cli.audit_show import show_audit
+    from fairsilo.flower.foreign import COLUMNS
+    from fairsilo.run.options import choose
 
-    if not (model / "model.json").exists():
+    if (model is None) == (columns is None):
+        raise FairSiloError("give --model, a run folder, or --columns, one of the two")
+    if model is not None and not (model / "model.json").exists():
         raise FairSiloError(f"--model {model} is not a run folder: give one that has a model.json")
-    _carry_out(space, out=model, audit=model, wait=wait, timeout=timeout)
-    show_audit(json.loads((model / "audit.json").read_text()), model)
+    if columns is not None:
+        choose("--columns", columns, COLUMNS)
+    where = out or model
+    if where is None:
+        raise FairSiloError("--out is missing: name the folder for the audit")
+    _carry_out(space, out=where, audit=model, columns=columns or "", wait=wait, timeout=timeout)
+    show_audit(json.loads((where / "audit.json").read_text()), where)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from fairsilo.dp.budget import ROUNDING
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import count_cells
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.foreign import check_columns
 from fairsilo.flower.ledger import read
 from fairsilo.flower.rows import split_rows
 from fairsilo.flower.settings import Settings
@@ -175,5 +176,8 @@ def _sizes(frame: pd.DataFrame, settings: Settings, charter: Charter, findings: 
                     else "adds nothing to that cell"
                 )
             )
+    wrong = check_columns(settings, charter, test)
+    if wrong:
+        findings.problems.append(wrong)
     if not len(test.y):
         findings.remarks.append("there are no test rows: the silo adds nothing to the evaluation")

@@ -35,6 +35,9 @@ class RunConfig:
     simulation: int = 0
     """Where not 0: the port of a SuperLink whose simulation plays the silos."""
     audit: Path | None = None
+    """The run whose model is measured, instead of training one."""
+    columns: str = ""
+    """Or what is measured of the model whose answers are in the silos' tables; see `foreign`."""
     wait: float = 60.0
     """Seconds to wait for all silos of the federation file."""
     timeout: float = 120.0
@@ -109,6 +112,7 @@ def submit(space: Workspace, config: RunConfig) -> str:
         "federation": str(space.federation.resolve()),
         "out": str(config.out.resolve()),
         "audit": str(config.audit.resolve()) if config.audit else "",
+        "columns": config.columns,
         "resume": config.resume,
         "baseline": config.baseline,
         "simulation": str((space.folder / "silos").resolve()) if config.simulation else "",

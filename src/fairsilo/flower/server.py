@@ -19,7 +19,7 @@ from flwr.serverapp import Grid, ServerApp
 from fairsilo.auditor import write
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.agnostic_session import AgnosticSession
-from fairsilo.flower.audit import audit
+from fairsilo.flower.audit import audit, audit_columns
 from fairsilo.flower.charter import Charter, read_charter
 from fairsilo.flower.gather import Gather, Plain
 from fairsilo.flower.journal import Journal
@@ -69,8 +69,12 @@ def _coordinate(
 ) -> None:
     silos = wait_for_silos(charter, post, float(config["wait"]), say)
     gather = gather_for(charter, post, run, float(config["timeout"]))
-    if config["audit"]:
-        found = audit(charter, gather, silos, load(Path(str(config["audit"]))))
+    if config["audit"] or config["columns"]:
+        found = (
+            audit(charter, gather, silos, load(Path(str(config["audit"]))))
+            if config["audit"]
+            else audit_columns(charter, gather, silos, str(config["columns"]))
+        )
         write(found, out)
         return
     journal = Journal(out / JOURNAL, charter.fingerprint, bool(config["resume"]))

@@ -45,6 +45,11 @@ class Settings(BaseModel):
     federation file has differential privacy, without it only where it has none."""
     dp_budget_delta: float = Field(default=1e-5, gt=0, lt=1)
 
+    audit_predictions: str | None = None
+    """For audits of another model: the column with the class that it predicts."""
+    audit_probability: tuple[str, ...] = ()
+    """The column with its probability of the protected class, or CLASS=COLUMN for each class."""
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.data is None) == (self.url is None):

@@ -25,6 +25,7 @@ from fairsilo.fairness.constraint import Totals, count_cells, row_weights
 from fairsilo.flower.agnostic_silo import KINDS as AGNOSTIC
 from fairsilo.flower.agnostic_silo import POINTS, agnostic_answer, seen_columns
 from fairsilo.flower.charter import Charter
+from fairsilo.flower.foreign import COLUMNS, column_evidence, has_columns
 from fairsilo.flower.ledger import read, same_table
 from fairsilo.flower.local_silo import local_answer
 from fairsilo.flower.numbers import (
@@ -63,10 +64,16 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
     frame = read_rows(settings, charter.table)
     _unchanged(settings, charter, ask, frame, memory)
     train, test = split_rows(frame, charter)
+    if charter.dp is None:
+        _large_enough(settings, charter, train)
+    memory["test"] = digest_of(test.frame)
+    if ask.purpose == "audit" and ask.order in COLUMNS:
+        seen = (test,) if charter.dp is not None else (train, test)
+        return np.concatenate(
+            [column_evidence(settings, charter, ask.order, part) for part in seen]
+        )
     if charter.dp is not None:
-        memory["test"] = digest_of(test.frame)
         return _private(settings, charter, ask, (train, test), memory)
-    _large_enough(settings, charter, train)
     return _sums(settings, charter, ask, (train, test), memory)
 
 
@@ -139,6 +146,11 @@ def _permit(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> N
         raise Refusal(f"the federation's method {charter.method!r} has no such question")
     if ask.purpose == "audit" and ask.kind != "evaluate":
         raise Refusal("an audit asks for tallies only")
+    if ask.purpose == "audit" and ask.order in COLUMNS and not has_columns(settings, ask.order):
+        raise Refusal(
+            "this silo's settings name no column with another model's answers "
+            "(audit_predictions, audit_probability)"
+        )
     conflict = privacy_conflict(settings, charter)
     if conflict:
         raise Refusal(conflict)

@@ -34,6 +34,7 @@ clientapp = "fairsilo_app.client_app:app"
 federation = ""
 out = ""
 audit = ""
+columns = ""
 resume = false
 baseline = false
 simulation = ""
@@ -99,7 +100,8 @@ data = "table.csv"
 key = "node.key"
 
 # Remembers over which silos this silo's counts were opened, so that no later run can subtract its
-# way to a single silo's, and what was released under differential privacy. It lies beside the
+# way to a single silo's, with which table a training began, so that no other one is mixed in when
+# it is resumed, and what was released under differential privacy. It lies beside the
 # table, so that every federation in which these rows take part counts in the same file; for a
 # database, name one file for all of them. Removing it, or putting an old copy back, forgets.
 # ledger = "/path/to/ledger.json"
@@ -113,6 +115,10 @@ minimum_rows = 50
 minimum_cell = 5
 methods = ["fedfair", "lco", "fedavg", "af", "audit"]
 maximum_answers = @answers@
+# Audits of another model (`fairsilo flower audit --columns`): the column with the class that it
+# predicts, the one with its probability of the protected class (or "CLASS=COLUMN" for each class).
+# audit_predictions = "decision"
+# audit_probability = ["score"]
 # Whether to answer where the federation file has no secure aggregation: the server then sees
 # this silo's own sums.
 plain = @plain@
