@@ -265,7 +265,7 @@ def test_with_noise_what_a_silo_released_stands_in_its_own_ledger(net: Net, tmp_
     assert 0 < metrics["dp"]["epsilon_spent"] <= promise.epsilon
     assert 0.5 < metrics["test"]["accuracy"] <= 1
     for name in net.space.charter.names:
-        _, released = read(read_settings(net.space.silo(name) / "silo.toml").ledger)
+        released = read(read_settings(net.space.silo(name) / "silo.toml").ledger).releases
         assert len(released) == metrics["dp"]["releases"]
     # From now on exact sums of these rows are refused.
     net.agree(dp=None)
