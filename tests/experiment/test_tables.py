@@ -5,33 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.experiment.figures import curve
 from fairsilo.experiment.grid import CELLS, METHODS, TITLES, Cell, find, paper_tables, settings
 from fairsilo.experiment.results import Results
-from fairsilo.experiment.tables import best_setting, build, ending, ours, verdict
-
-
-def part(values: dict[tuple[float, int, str], tuple[float, float]]) -> pd.DataFrame:
-    """Rows from {(setting, seed, split): (accuracy, fairness)}."""
-    return pd.DataFrame(
-        [
-            {
-                "setting": setting,
-                "seed": seed,
-                "split": split,
-                "member": 0,
-                "accuracy": accuracy,
-                "fairness": fairness,
-                "harmonic_mean": 2 * accuracy * fairness / (accuracy + fairness),
-                "balanced_accuracy": accuracy,
-            }
-            for (setting, seed, split), (accuracy, fairness) in values.items()
-        ]
-    )
+from fairsilo.experiment.tables import best_setting, build, ours, verdict
+from tests.experiment.parts import part
 
 
 def test_the_paper_has_78_results_and_we_have_a_cell_for_each() -> None:
@@ -135,18 +116,6 @@ def test_a_part_answers_only_the_question_it_was_made_for(
     assert results.answers("fast", cell, "lco", False)
     monkeypatch.setattr("fairsilo.experiment.results.settings", lambda *_: (0.25,))
     assert not results.answers("fast", cell, "lco", True)  # another grid
-
-
-def test_what_is_left_to_the_optimum_is_reported() -> None:
-    slow = part({(0.1, 0, "test"): (0.7, 0.9), (0.1, 1, "test"): (0.7, 0.9)}).assign(
-        loss=[0.5, 0.6], violation=1e-3, status="running"
-    )
-    exact = slow.assign(loss=[0.49, 0.58], status="converged")
-    left = ending(slow, 0.1, exact)
-    assert left["converged"] is False
-    assert left["loss_gap"] == pytest.approx(0.015)
-    assert left["violation"] == pytest.approx(1e-3)
-    assert ending(exact, 0.1, None) == {"converged": True, "loss_gap": None, "violation": 1e-3}
 
 
 def test_unknown_part_is_named() -> None:

@@ -34,7 +34,7 @@ def top_points(table: pd.DataFrame) -> pd.DataFrame:
     """The five settings with the best harmonic mean on the first data set, mean over models."""
     first = table[(table["split"] == "test") & (table["seed"] == 0)]
     columns = ["accuracy", "fairness", "harmonic_mean"]
-    means = first.groupby("setting")[columns].mean().reset_index()
+    means = first.groupby("setting")[columns].mean().dropna().reset_index()
     return means.sort_values("harmonic_mean", ascending=False).head(TOP)
 
 
@@ -59,7 +59,7 @@ def figure_1(results: Results, path: str) -> Any:
         for method in cell.methods:
             source = "fast" if method == "af" else path
             if results.has(source, cell, method):
-                points = top_points(results.read(source, cell, method))
+                points = top_points(results.models(source, cell, method))
                 marker, color = STYLES[method]
                 axis.scatter(
                     points["fairness"], points["accuracy"], marker=marker, color=color, s=34,
@@ -84,7 +84,7 @@ def figure_2(results: Results, path: str) -> Any:
     for axis, cell in zip(axes.flat, CELLS, strict=True):
         axis.set_title(cell.title, fontsize=10)
         if results.has(path, cell, "fedfair"):
-            table = curve(results.read(path, cell, "fedfair"), cell)
+            table = curve(results.models(path, cell, "fedfair"), cell)
             for name, color, marker in (
                 ("fairness", "#00519c", "o"),
                 ("accuracy", "#d1495b", "s"),

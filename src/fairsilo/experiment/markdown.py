@@ -50,23 +50,24 @@ def results_page(
 
 
 def _table(part: pd.DataFrame, cell: Cell) -> str:
-    rows = part[
+    here = part[
         (part["setting"] == cell.setting)
         & (part["dataset"] == cell.data)
         & (part["model"] == cell.model)
-    ].set_index("method")
-    if rows.empty:
+    ]
+    rows = {row["method"]: row for row in here.to_dict("records")}
+    if not rows:
         return ""
     lines = [
         f"### {cell.title}\n",
         "| method | setting (paper's) | accuracy | paper | fairness | paper | harmonic mean "
-        "| paper | difference | balanced acc. |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| paper | difference | balanced acc. | training |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for title in TITLES.values():
-        if title not in rows.index:
+        if title not in rows:
             continue
-        row = rows.loc[title]
+        row = rows[title]
         gap = row["ours_harmonic_mean"] - row["harmonic_mean"]
         mark = "" if pd.isna(gap) or abs(gap) <= MARK else (" ▲" if gap > 0 else " ▼")
         name = f"**{title}**" if title == "FedFair" else title
@@ -75,12 +76,22 @@ def _table(part: pd.DataFrame, cell: Cell) -> str:
             f"{_number(row['ours_opt'], 'g')} ({_number(row['opt'], 'g')})",
         ]
         for metric in ("accuracy", "fairness", "harmonic_mean"):
-            cells.append(f"{row[f'ours_{metric}']:.3f}±{row[f'ours_{metric}_std']:.3f}")
+            spread = _number(row[f"ours_{metric}_std"], ".3f")
+            cells.append(f"{_number(row[f'ours_{metric}'], '.3f')}±{spread}")
             cells.append(_number(row[metric], ".2f"))
         cells.append(_number(gap, "+.3f") + mark)
-        cells.append(f"{row['ours_balanced_accuracy']:.3f}")
+        cells.append(_number(row["ours_balanced_accuracy"], ".3f"))
+        cells.append(_training(row["ending"], row["loss_gap"], row["settings_diverged"]))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _training(words: object, gap: float, lost: int) -> str:
+    """How it ended, what is left to the optimum, and the settings that nothing came of."""
+    ended = words if isinstance(words, str) else UNDEFINED
+    if ended == "not converged" and not pd.isna(gap):
+        ended += f", {gap:.1e} above the optimum"
+    return f"{ended}; {lost} setting{'s' * (lost > 1)} diverged" if lost else ended
 
 
 def _agreement(tables: pd.DataFrame) -> str:
@@ -143,6 +154,13 @@ Fairness is 1 - DEO. ▲ and ▼ mark a harmonic mean more than 0.02 above or be
 worth alone. Accuracy, fairness and harmonic mean are on the test rows, mean and standard deviation
 over five seeds (over all clients' models of five seeds for EO, CEO and ST).
 "EO conditional" is the variant of the public code, which the paper's numbers resemble more.
+
+"Collapsed": balanced accuracy below 0.53 and below FedFair's. "Converged": the solver's KKT test is
+met in every seed, or (AGP, where Newton gives the exact optimum) the training loss is at most 1e-4
+above the optimum with a violation of at most 1e-3. "Diverged": the solver diverged, or loss +
+violation ended above ln 2, which a model that knows nothing has, or (where the optimum is known)
+more than 0.1 above it. A setting at which a seed's training diverged has no figures and is not
+chosen.
 """
 
 _FIGURES = """

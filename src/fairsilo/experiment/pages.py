@@ -144,7 +144,7 @@ def _beside(part: pd.DataFrame) -> pd.DataFrame:
 
 def _panel(results: Results, cell: Cell) -> Html | None:
     parts = {
-        method: results.read("fast", cell, method)
+        method: results.models("fast", cell, method)
         for method in cell.methods
         if results.has("fast", cell, method)
     }
@@ -155,7 +155,7 @@ def _curves(results: Results, cell: Cell) -> Html | None:
     """Fairness and accuracy of FedFair against epsilon."""
     if not results.has("fast", cell, "fedfair"):
         return None
-    points = curve(results.read("fast", cell, "fedfair"), cell)
+    points = curve(results.models("fast", cell, "fedfair"), cell)
     x = points["setting"].tolist()
     both = []
     for name in ("fairness", "accuracy"):

@@ -149,11 +149,17 @@ def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[
     return rows
 
 
+def as_csv(frame: pd.DataFrame) -> str:
+    """A table as CSV, with true and false as everybody writes them."""
+    spelled = frame.map(lambda value: str(value).lower() if isinstance(value, bool) else value)
+    return spelled.to_csv(index=False)
+
+
 def publish(results: Results, path: str, theorems: bool) -> list[tuple[str, pd.DataFrame]]:
     """Write tables.csv, theorems.csv and the page; returns the verdicts."""
     folder = results.folder
     tables = build(results)
-    write_atomic(folder / "tables.csv", tables.to_csv(index=False).encode())
+    write_atomic(folder / "tables.csv", as_csv(tables).encode())
     checked = folder / "theorems.csv"
     if theorems:
         write_atomic(checked, check().to_csv(index=False).encode())

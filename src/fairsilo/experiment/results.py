@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from fairsilo import __version__
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
+from fairsilo.experiment.endings import without_lost
 from fairsilo.experiment.grid import SEEDS, Cell, settings, solver_of
 
 
@@ -65,8 +66,17 @@ class Results:
         write_atomic(self.file(path, cell, method), buffer.getvalue())
 
     def read(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
-        """A finished part."""
+        """A finished part, as it was computed."""
         return pd.read_parquet(self.file(path, cell, method))
+
+    def models(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
+        """A finished part in which lost trainings have no figures."""
+        return without_lost(self.read(path, cell, method), self.optimum(path, cell, method))
+
+    def optimum(self, path: str, cell: Cell, method: str) -> pd.DataFrame | None:
+        """The same part of the paper's solver solved exactly, where that is known."""
+        exact = path == "agp" and cell.model == "lr" and self.has("fast", cell, method)
+        return self.read("fast", cell, method) if exact else None
 
 
 def question(path: str, cell: Cell, method: str, validation: bool) -> str:

@@ -7,9 +7,11 @@ the models trained on all training rows. EO, CEO and ST: mean and std over all 5
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+
 import pandas as pd
 
+from fairsilo.experiment.endings import ending
 from fairsilo.experiment.grid import CELLS, TITLES, Cell, paper_tables, parts_of, solver_of
 from fairsilo.experiment.results import Results
 
@@ -19,10 +21,15 @@ COLLAPSED = 0.53
 
 
 def best_setting(table: pd.DataFrame, split: str) -> float:
-    """The setting with the highest harmonic mean, averaged over models, then over seeds."""
+    """The setting with the highest harmonic mean, averaged over models, then over seeds.
+
+    A setting with a lost training (see `endings`) is not chosen; where there is no other, nan.
+    """
     rows = table[table["split"] == split]
     means = rows.groupby(["setting", "seed"])["harmonic_mean"].mean().groupby("setting").mean()
-    return float(means.index[int(np.nanargmax(means.to_numpy()))])
+    lost = table.loc[table["harmonic_mean"].isna(), "setting"]
+    usable = means[~means.index.isin(lost)]
+    return float("nan") if usable.empty else float(usable.index[int(usable.to_numpy().argmax())])
 
 
 def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
@@ -30,36 +37,23 @@ def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
     setting = best_setting(table, selection)
     chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
     result = {"ours_opt": setting}
-    for metric in METRICS:
-        result[f"ours_{metric}"] = float(chosen[metric].mean())
-        result[f"ours_{metric}_std"] = float(chosen[metric].std(ddof=0))
-    result["ours_balanced_accuracy"] = float(chosen["balanced_accuracy"].mean())
+    result |= {f"ours_{name}": value for name, value in mean_std(chosen, METRICS).items()}
+    result["ours_balanced_accuracy"] = float(chosen["balanced_accuracy"].mean(skipna=False))
     return result
 
 
-def ending(table: pd.DataFrame, setting: float, optimum: pd.DataFrame | None) -> dict[str, object]:
-    """Whether every model of the setting converged, and what is left to the optimum.
-
-    `loss_gap` is the training loss above the exact optimum's, a mean over the seeds; `optimum`
-    is None where no exact optimum is known (networks).
-    """
-    if "status" not in table:
-        return {"converged": None, "loss_gap": None, "violation": None}
-    chosen = _trainings(table, setting)
-    gap = None
-    if optimum is not None:
-        gap = float((chosen["loss"] - _trainings(optimum, setting)["loss"]).mean())
-    return {
-        "converged": bool((chosen["status"] == "converged").all()),
-        "loss_gap": gap,
-        "violation": float(chosen["violation"].max()),
-    }
+def mean_std(models: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
+    """Mean and spread of figures over models; nothing where a model has none."""
+    found = {}
+    for name in names:
+        found[name] = float(models[name].mean(skipna=False))
+        found[f"{name}_std"] = float(models[name].std(ddof=0, skipna=False))
+    return found
 
 
-def _trainings(table: pd.DataFrame, setting: float) -> pd.DataFrame:
-    """One row for each seed: how its training ended."""
-    chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
-    return chosen.drop_duplicates("seed").set_index("seed")
+def collapsed(balanced: float, fedfair: float = COLLAPSED) -> bool:
+    """Balanced accuracy below 0.53 and below FedFair's in the same cell."""
+    return balanced < COLLAPSED and balanced < fedfair
 
 
 def build(results: Results) -> pd.DataFrame:
@@ -80,9 +74,7 @@ def _cell_rows(
         if not results.has(path, cell, method):
             continue
         solver = {"af": "own", "constant": "none"}.get(method, solver_of(path, cell)[0].name)
-        table = results.read(path, cell, method)
-        exact = cell.model == "lr" and path == "agp" and results.has("fast", cell, method)
-        optimum = results.read("fast", cell, method) if exact else None
+        table, optimum = results.models(path, cell, method), results.optimum(path, cell, method)
         printed = paper[
             (paper["setting"] == cell.setting)
             & (paper["dataset"] == cell.data)
@@ -96,8 +88,12 @@ def _cell_rows(
             if not (table["split"] == selection).any():
                 continue
             own: dict[str, object] = {**ours(table, selection)}
-            own |= ending(table, float(str(own["ours_opt"])), optimum)
-            if len(table["setting"].unique()) == 1:
+            # AF runs a fixed number of rounds and claims no optimum.
+            trained = table.drop(columns="status") if method == "af" else table
+            own |= ending(trained, float(str(own["ours_opt"])), optimum)
+            lost = table.loc[table["harmonic_mean"].isna(), "setting"].nunique()
+            own["settings_diverged"] = lost
+            if table["setting"].nunique() == 1:
                 own["ours_opt"] = float("nan")
             rows.append(
                 {
@@ -119,16 +115,14 @@ def _cell_rows(
 
 
 def _mark_collapsed(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Balanced accuracy below 0.53 and below FedFair's in the same cell."""
-    reference = {
-        row["selection"]: row["ours_balanced_accuracy"]
+    fedfair = {
+        row["selection"]: float(str(row["ours_balanced_accuracy"]))
         for row in rows
         if row["method"] == "FedFair"
     }
     for row in rows:
         balanced = float(str(row["ours_balanced_accuracy"]))
-        fedfair = float(str(reference.get(row["selection"], COLLAPSED)))
-        row["collapsed"] = balanced < COLLAPSED and balanced < fedfair
+        row["collapsed"] = collapsed(balanced, fedfair.get(row["selection"], COLLAPSED))
     return rows
 
 
@@ -142,6 +136,7 @@ def verdict(tables: pd.DataFrame, solver: str, selection: str = "test") -> pd.Da
     for (data, model, setting), part in chosen.groupby(["dataset", "model", "setting"]):
         mine = part[part["method"] == "FedFair"]
         rivals = part[(part["method"] != "FedFair") & ~part["collapsed"]]
+        rivals = rivals.dropna(subset="ours_harmonic_mean")
         if mine.empty or rivals.empty:
             continue
         best = rivals.iloc[int(rivals["ours_harmonic_mean"].to_numpy().argmax())]

@@ -1,0 +1,94 @@
+"""How trainings ended: which figures mean nothing, and what counts as converged.
+
+A training is lost, and its models get no figures, where the solver diverged or where it stands
+worse than a model that knows nothing: theta = 0 answers one half to every row, has the loss ln 2
+in every group and so satisfies every constraint. Worse is `loss + violation > ln 2`. ST's loss is a
+mean over clients, in which one lost client can hide; so where the exact optimum is known (logistic
+regression, from Newton) a training is also lost that ends more than 0.1 above it, violation
+included. All of this is seen on training rows.
+
+A training has converged where its solver says so, and where the optimum is known also where it is
+at most 1e-4 above it with a violation of at most 1e-3: the paper's solver comes to rest at
+|D| = epsilon + gamma lambda, gamma = 0.001, so that its own KKT test may never be met.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+KNOWS_NOTHING = math.log(2)
+LOST = 0.1
+LOSS_LEFT = 1e-4
+VIOLATION_LEFT = 1e-3
+FIGURES = (
+    "accuracy",
+    "balanced_accuracy",
+    "deo",
+    "fairness",
+    "harmonic_mean",
+    "rate_gap",
+    "dgeo_pooled",
+)
+_RUN = ["setting", "seed", "split"]
+
+
+def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The models of a part; those of a lost training have status `diverged` and no figures.
+
+    `optimum` is the same part solved exactly.
+    """
+    if "status" not in table:
+        return table
+    ended = table["loss"] + table["violation"]
+    lost = (table["status"] == "diverged") | ~(ended <= KNOWS_NOTHING)
+    if optimum is not None:
+        above = loss_gap(table, optimum) + table["violation"].to_numpy()
+        lost |= above > LOST
+    known = [name for name in FIGURES if name in table]
+    kept = table.copy()
+    kept.loc[lost, known] = np.nan
+    kept.loc[lost, "status"] = "diverged"
+    return kept
+
+
+def loss_gap(table: pd.DataFrame, optimum: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """For each row of the table, its training loss less the exact optimum's of the same run."""
+    exact = optimum.drop_duplicates(_RUN).set_index(_RUN)["loss"]
+    best = exact.reindex(pd.MultiIndex.from_frame(table[_RUN])).to_numpy(dtype=np.float64)
+    gap: npt.NDArray[np.float64] = table["loss"].to_numpy(dtype=np.float64) - best
+    return gap
+
+
+def ending(
+    table: pd.DataFrame, setting: float, optimum: pd.DataFrame | None = None
+) -> dict[str, object]:
+    """How the trainings of a setting ended, on all training rows.
+
+    `ending` is converged, not converged or diverged: the worst of the seeds. `loss_gap` is the
+    training loss above the exact optimum's, a mean over the seeds, and None where no exact optimum
+    is known (networks).
+    """
+    if "status" not in table:
+        return {"ending": None, "converged": None, "loss_gap": None, "violation": None}
+    chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
+    chosen = chosen.drop_duplicates("seed")
+    good = (chosen["status"] == "converged").to_numpy()
+    gap = None
+    if optimum is not None:
+        gaps = loss_gap(chosen, optimum)
+        close = chosen["violation"].to_numpy() <= VIOLATION_LEFT
+        good = good | (close & (gaps <= LOSS_LEFT))
+        gap = float(gaps.mean())
+    lost = bool((chosen["status"] == "diverged").any())
+    converged = bool(good.all()) and not lost
+    words = "diverged" if lost else "converged" if converged else "not converged"
+    return {
+        "ending": words,
+        "converged": converged,
+        "loss_gap": gap,
+        "violation": float(chosen["violation"].max()),
+    }
