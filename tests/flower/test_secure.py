@@ -189,6 +189,33 @@ def test_a_second_survivor_list_is_refused(tmp_path: Path) -> None:
     assert all("has already answered a survivor list" in text for text in refusals)
 
 
+def test_a_question_that_fails_does_not_change_what_an_open_round_is_guarded_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts over three silos, refused, do not open after a later question about a model failed."""
+    town = make_town(tmp_path / "town", rounds=1)
+    train(town, TownPost(town), tmp_path / "journal")
+    told: list[str] = []
+
+    def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
+        if record["step"] != "masked" or silo != "silo3":
+            return None
+        settings, memory = str(town.settings("silo0")), post.memories["silo0"]
+        with monkeypatch.context() as patch:
+            nothing = np.full(3, np.nan)
+            patch.setattr("fairsilo.flower.masked.answer", lambda *given: nothing)
+            asked = {**post.last["silo0"], "round": 1, "ask.kind": "round"}
+            assert reply_to(asked, settings, memory, "2")["refused"]
+        again = letter("reveal", round=0, survivors=["silo0", "silo2", "silo3"], parcels={})
+        told.append(str(reply_to(again, settings, memory, "2")["refused"]))
+        return None
+
+    post = TownPost(town, change, absent=("silo1",), run="2")
+    with pytest.raises(FairSiloError):
+        train(town, post, tmp_path / "journal")
+    assert "one silo's share by subtraction" in told[0]
+
+
 def test_the_key_must_be_the_one_in_the_federation_file(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     other = (town.folder / "silo0" / "node.key").read_bytes()

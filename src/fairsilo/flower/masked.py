@@ -130,19 +130,21 @@ def _step(
         session.receive(unpack_parcels(record["parcels"]))
         session.expect(record["round"])
         vector = answer(settings, charter, ask, memory)
-        memory["moving"] = ask.kind in MOVING
-        memory["opened"] = opens_counts(charter, ask.kind)
         words = session.masked(record["round"], vector, question=ask.digest())
+        # Only now, when no earlier round can be opened any more; of the rows that it is about.
+        # Whether training rows changed must not show where they are private.
+        rows = str(memory["table" if charter.dp is None else "test"])
+        memory["static"] = "" if ask.kind in MOVING else rows
+        memory["opened"] = opens_counts(charter, ask.kind)
         return to_bytes(words)
     survivors = record["survivors"]
     if step == "confirm":
         return session.confirm(record["round"], survivors, _key(settings))
     shares = session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
-    if not memory["moving"]:
+    if memory["static"]:
         # After the protocol's own checks, so that no made-up list is noted; before shares leave.
-        # Whether training rows changed must not show where they are private.
-        table = str(memory["table" if charter.dp is None else "test"])
-        admit(settings.ledger, charter, table, survivors, bool(memory["opened"]))
+        opened = bool(memory["opened"])
+        admit(settings.ledger, charter, str(memory["static"]), survivors, opened)
     return shares
 
 

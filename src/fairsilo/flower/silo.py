@@ -66,7 +66,8 @@ def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Fl
     train, test = split_rows(frame, charter)
     if charter.dp is None:
         _large_enough(settings, charter, train)
-    memory["test"] = digest_of(test.frame)
+    else:
+        memory["test"] = digest_of(test.frame)
     if ask.purpose == "audit" and ask.order in COLUMNS:
         seen = (test,) if charter.dp is not None else (train, test)
         return np.concatenate(
