@@ -43,7 +43,7 @@ def fairsilo(tmp_path: Path) -> Program:
 def quick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Program:
-    """The same in this process: for many mistakes, of which none trains anything."""
+    """The same in this process, for what takes many of them."""
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(tmp_path)

@@ -77,24 +77,24 @@ def test_predict_equals_the_model_in_memory(
 
 
 def test_a_folder_with_one_file_per_client(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
     (tmp_path / "banks").mkdir()
     for name, part in loans.groupby("client"):
         part.drop(columns="client").to_parquet(tmp_path / "banks" / f"{name}.parquet")
-    done = fairsilo(
+    done = quick(
         "train", "--data", "banks", "--label", "label", "--protected-class", "1",
         "--group", "group", "--split", "part", "--epsilon", "0.05", "--out", "folder",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert fairsilo(*OWN).returncode == 0
+    assert quick(*OWN).returncode == 0
     one, other = (load(tmp_path / name) for name in ("folder", "run"))
     assert one.description["client_names"] == other.description["client_names"]
     assert one.metrics["train"]["loss"] == pytest.approx(other.metrics["train"]["loss"], abs=1e-12)
 
 
 def test_every_solver_model_and_engine_says_how_it_ended(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
     for extra in (
         ("--solver", "agp", "--rounds", "50"),
@@ -105,7 +105,7 @@ def test_every_solver_model_and_engine_says_how_it_ended(
         ("--method", "fedavg"),
         ("--drop-group", "--groups", "g0,g1"),
     ):
-        done = fairsilo(*OWN, *extra)
+        done = quick(*OWN, *extra)
         assert done.returncode == 0, (extra, done.stderr)
         metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
         assert metrics["reason"].startswith("converged") == metrics["converged"]

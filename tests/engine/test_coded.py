@@ -87,7 +87,8 @@ def test_sums_are_those_of_the_matrix(model: Model) -> None:
     rows = weighted(x)
     coded = Rows(table(x), *map(jnp.asarray, (rows.y, rows.w, rows.v)))
     query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
-    for order in (Order.LAGRANGIAN, Order.SECOND):
+    # A network of 312 inputs has thousands of parameters, and their matrix millions of numbers.
+    for order in (Order.LAGRANGIAN, Order.SECOND if model.name == "lr" else Order.FIRST):
         want, got = (row_sums(model, order, r, query) for r in (rows, coded))
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), want, got

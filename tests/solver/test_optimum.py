@@ -167,7 +167,7 @@ def test_lbfgs_on_adult_within_150_rounds() -> None:
 
 @pytest.mark.parametrize(
     ("name", "epsilon", "agp_loss"),
-    [("compas", 0.01, 0.595), ("compas", 0.1, 0.592), ("drug", 0.01, 0.412), ("drug", 0.1, 0.412)],
+    [("compas", 0.1, 0.592), ("drug", 0.01, 0.412)],
 )
 def test_gauss_newton_beats_agp_on_the_network(
     name: str, epsilon: float, agp_loss: float, data_dir_of: Folder

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from fairsilo.compute import jnp
+from fairsilo.compute import jax, jnp
 from fairsilo.solver.subproblem import merit, solve_dual
+
+SOLVE = jax.jit(solve_dual)
 
 
 def program(seed: int, k: int, p: int = 5) -> tuple[np.ndarray, ...]:
@@ -26,7 +28,7 @@ def program(seed: int, k: int, p: int = 5) -> tuple[np.ndarray, ...]:
 def multipliers(b: np.ndarray, g: np.ndarray, j: np.ndarray, d: np.ndarray, epsilon, rho):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
     inverse = np.linalg.inv(b)
     return np.asarray(
-        solve_dual(
+        SOLVE(
             jnp.asarray(j @ inverse @ j.T),
             jnp.asarray(j @ inverse @ g - d),
             jnp.asarray(epsilon),
@@ -101,7 +103,7 @@ def test_more_constraints_than_parameters(k: int, rho: float, start: float) -> N
         options={"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-16, "gtol": 1e-10},
     )
     numbers = map(jnp.asarray, (q, linear, epsilon, rho, np.full(k, start)))
-    mu = np.asarray(solve_dual(*numbers))
+    mu = np.asarray(SOLVE(*numbers))
     assert np.all(np.abs(mu) <= rho)
     value = split(np.concatenate([np.maximum(mu, 0), np.maximum(-mu, 0)]))[0]
     assert value <= best.fun + 1e-9 * (1 + abs(best.fun))

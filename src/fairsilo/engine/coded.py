@@ -222,7 +222,8 @@ def _forward(x: Coded, weight: Array) -> Array:
 @jax.custom_batching.custom_vmap
 def _backward(x: Coded, g: Array) -> Array:
     """X' @ g for g (n, k)."""
-    sums: Array = jax.lax.platform_dependent(x, g, cpu=_by_addition, default=_by_comparison)
+    by_value = _by_addition if jax.default_backend() == "cpu" else _by_comparison
+    sums = by_value(x, g)
     total: Array = jnp.concatenate([x.numbers.T @ g, sums])[_order(x.layout)]
     return total
 
