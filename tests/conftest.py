@@ -1,5 +1,6 @@
 """Fixtures that several test folders share."""
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,9 @@ from fairsilo.data import DATASETS
 CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+# Traced programs are many small objects that stay: looking through them again and again takes time.
+gc.set_threshold(100_000, 50, 100)
 
 # The machine may be shared, and then a deadline per example measures the neighbours.
 settings.register_profile("fairsilo", deadline=None)
