@@ -12,11 +12,12 @@ import pytest
 from fairsilo.experiment import reproduce as module
 from fairsilo.experiment.cell import hold_out, prepare_cell
 from fairsilo.experiment.figures import draw_all
-from fairsilo.experiment.grid import find
+from fairsilo.experiment.grid import CELLS, find, paper_tables, settings
 from fairsilo.experiment.reproduce import publish, run_parts
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.theorems import check
 from tests.cli.conftest import Program
+from tests.experiment.parts import trained
 
 
 def test_validation_rows_come_from_every_clients_training_rows(raw_data_dir: Path) -> None:
@@ -71,6 +72,37 @@ def test_one_cell_and_nothing_twice(
     assert calls == ["eo"]
 
 
+def test_the_papers_solver_alone_fills_every_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AF and the constant predictor have no solver, and belong to the tables of either."""
+
+    def fake(tables: module.Tables, method: str, *rest: object) -> pd.DataFrame:
+        return trained(settings(tables.cell, method))
+
+    monkeypatch.setattr(module, "part_rows", fake)
+    results = Results(tmp_path)
+    assert run_parts(results, CELLS, "agp", None, lambda *_: None) == 6 * 9 + 6 * 8
+    results.record("agp", "fairsilo reproduce --solver agp", 102, 270.0)
+    publish(results, "agp", theorems=False)
+    tables = pd.read_csv(tmp_path / "tables.csv")
+    keys = ["setting", "dataset", "model", "method"]
+    for selection in ("test", "validation"):
+        found = tables[tables["selection"] == selection]
+        assert found.merge(paper_tables(), on=keys).groupby(keys).ngroups == 78
+        assert (found["method"] == "Constant").sum() == 12
+    assert set(tables["collapsed"]) <= {True, False}
+    assert ",false\n" in (tmp_path / "tables.csv").read_text()
+    readme = (tmp_path / "README.md").read_text()
+    assert "figures/figure1-agp.png" in readme
+    assert "-fast.png" not in readme
+    assert "`fairsilo reproduce --solver agp` computed 102 parts in 4.5 minutes" in readme
+    assert "theorems.csv" not in readme
+    page = (tmp_path / "report.html").read_text()
+    assert page.count('class="chart scatter"') == 12
+    assert page.count('class="chart lines pointed"') == 12
+
+
 def test_the_theorems_hold_on_held_out_rows() -> None:
     table = check(draws=400)
     ratio = table["variance"] / table["sigma_avg2_over_n"]
@@ -92,7 +124,8 @@ def test_sweep_and_compare_commands(fairsilo: Program, raw_data_dir: Path, tmp_p
     assert done.returncode == 0, done.stderr
     swept = pd.read_csv(tmp_path / "swept" / "sweep.csv")
     assert swept["epsilon"].tolist() == [1e-3, 0.1]
-    assert swept["converged"].all()
+    assert (swept["ending"] == "converged").all()
+    assert "collapsed: balanced accuracy below 0.53" in done.stdout
     done = fairsilo(
         "compare", "--data", "drug", "--model", "lr", "--seeds", "1", "--data-dir", raw,
         "--out", "compared",
@@ -100,6 +133,9 @@ def test_sweep_and_compare_commands(fairsilo: Program, raw_data_dir: Path, tmp_p
     assert done.returncode == 0, done.stderr
     compared = pd.read_csv(tmp_path / "compared" / "compare.csv")
     assert {"FedFair", "Constant", "AF"} <= set(compared["method"])
+    assert {"ending", "collapsed", "settings_diverged"} <= set(compared)
+    assert "EO conditional" in done.stdout
+    assert "collapsed, balanced accuracy below 0.53 and below FedFair's: " in done.stdout
     assert (tmp_path / "compared" / "report.html").is_file()
     for words, hint in (
         (("sweep", "--epsilons", "a,b"), "--epsilons"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from fairsilo.report import (
     table,
     table_page,
 )
-from tests.report.browser import Browser, find_chromium
+from tests.report.browser import Browser
 from tests.report.samples import HOSTILE, Sample, sample
 from tests.report.test_audit_page import audited
 
@@ -31,26 +30,6 @@ SAMPLES = {
     "free": sample(method="fedavg"),
     "empty": sample(rows=0, clients=1, rounds=1),
 }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip(
-            "NOT TESTED in a browser: no chromium, chromium-browser or google-chrome on the path; "
-            "install one (Debian: apt-get install chromium)"
-        )
-    with Browser(program, tmp_path_factory.mktemp("profile")) as running:
-        yield running
-
-
-@pytest.fixture
-def show(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
-    """The browser; afterwards no page may have complained or asked for anything."""
-    yield browser
-    assert browser.errors == []
-    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
 
 
 def _write(folder: Path, run: Sample) -> Path:
@@ -188,7 +167,7 @@ def test_dark_is_dark_and_print_is_light(show: Browser, tmp_path: Path) -> None:
 
 
 def test_it_prints(show: Browser, tmp_path: Path) -> None:
-    show.open(_write(tmp_path, SAMPLES["plain"]))
+    show.open(_write(tmp_path, SAMPLES["plain"]), media="print")
     pdf = base64.b64decode(show.send("Page.printToPDF")["data"])
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert 3 <= pages <= 14

@@ -23,6 +23,8 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with the raw files of compas and drug.", envvar="FAIRSILO_DATA"),
 ]
+_FIGURES = ("accuracy", "fairness", "harmonic_mean", "balanced_accuracy")
+_WHOLE = ("method", "chosen_on")
 Path_ = Annotated[str, typer.Option("--solver", help="fast (Newton, L-BFGS) or agp (the paper's).")]
 
 
@@ -41,42 +43,39 @@ def compare(
     import pandas as pd
 
     from fairsilo.data import write_atomic
-    from fairsilo.experiment.grid import TITLES, settings, solver_of
+    from fairsilo.experiment.endings import without_lost
+    from fairsilo.experiment.grid import METHODS, TITLES, settings, solver_of
     from fairsilo.experiment.pages import compare_page
-    from fairsilo.experiment.reproduce import Tables, part_rows
-    from fairsilo.experiment.tables import best_setting
+    from fairsilo.experiment.reproduce import Tables, as_csv, part_rows
+    from fairsilo.experiment.summary import compare_summary, remarks
 
     cell = _cell(data, partition, model)
     _known("--solver", solver, ("fast", "agp"))
     tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
     folder = out or Path("runs") / f"compare-{cell.name}"
     parts: dict[str, pd.DataFrame] = {}
-    lines = []
+    for method in METHODS:
+        if method not in cell.methods:
+            _say(f"{cell.name}: {TITLES[method]} is left out: it needs --model lr")
     for method in (*cell.methods, "constant"):
-        _say(f"{cell.name}: {TITLES[method]}, {len(settings(cell, method))} settings")
-        part = pd.DataFrame(part_rows(tables, method, solver, validation=True))
-        parts[method] = part
-        choices = ("test", "validation") if len(settings(cell, method)) > 1 else ("test",)
-        for selection in choices:
-            setting = best_setting(part, selection)
-            chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
-            shown = setting if len(settings(cell, method)) > 1 else None
-            lines.append(
-                {
-                    "method": TITLES[method],
-                    "chosen_on": selection if len(choices) > 1 else None,
-                    "setting": shown,
-                    **_mean_std(chosen, ("accuracy", "fairness", "harmonic_mean")),
-                    "balanced_accuracy": chosen["balanced_accuracy"].mean(),
-                }
-            )
-    summary = pd.DataFrame(lines)
-    _print(summary, f"{cell.title}: {seeds} seeds, {solver_of(solver, cell)[0].name}")
-    parts.pop("constant")
-    write_atomic(folder / "compare.csv", summary.to_csv(index=False).encode())
+        count = len(settings(cell, method))
+        _say(f"{cell.name}: {TITLES[method]}" + (f", {count} settings" if count > 1 else ""))
+        rows = part_rows(tables, method, solver, validation=True, details=True)
+        parts[method] = without_lost(pd.DataFrame(rows))
+    summary = compare_summary(parts)
+    name = solver_of(solver, cell)[0].name
+    shown = ["method", "chosen_on", "setting", *_FIGURES]
+    _print(summary, f"{cell.title}: {_seeds(seeds)}, {name}", shown)
+    for line in remarks(summary):
+        print(line)
+    write_atomic(folder / "compare.csv", as_csv(summary).encode())
     every = pd.concat([part.assign(method=name) for name, part in parts.items()])
     write_atomic(folder / "models.csv", every.to_csv(index=False).encode())
-    page = compare_page(f"{cell.title}: all methods", summary, parts)
+    command = (
+        f"fairsilo compare --data {data} --partition {partition} --model {model} "
+        f"--seeds {seeds} --solver {solver}"
+    )
+    page = compare_page(cell, summary, parts, command, solver, seeds)
     write_atomic(folder / "report.html", page.encode())
     print(f"results: {folder} (open report.html)")
 
@@ -101,9 +100,11 @@ def sweep(
 
     from fairsilo.data import write_atomic
     from fairsilo.experiment.cell import run_method
-    from fairsilo.experiment.grid import solver_of
+    from fairsilo.experiment.endings import without_lost
+    from fairsilo.experiment.grid import home_of, solver_of
     from fairsilo.experiment.pages import sweep_page
-    from fairsilo.experiment.reproduce import Tables
+    from fairsilo.experiment.reproduce import Tables, as_csv
+    from fairsilo.experiment.summary import sweep_summary, words
 
     cell = _cell(data, partition, model)
     _known("--solver", solver, ("fast", "agp"))
@@ -112,23 +113,23 @@ def sweep(
         raise FairSiloError(f"--method {method} does not go with --model {model}: use --model lr")
     values = _numbers(epsilons)
     tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
-    _say(f"{cell.name}: {method}, {len(values)} settings, {seeds} seeds")
-    rows = run_method(cell, method, values, solver_of(solver, cell, method), tables.full)
-    frame = pd.DataFrame(rows)
-    lines = [
-        {
-            "epsilon": value,
-            **_mean_std(part, ("accuracy", "fairness", "harmonic_mean", "dgeo_pooled")),
-            "balanced_accuracy": part["balanced_accuracy"].mean(),
-            "converged": bool((part["status"] == "converged").all()),
-        }
-        for value, part in frame.groupby("setting")
-    ]
-    summary = pd.DataFrame(lines)
-    _print(summary, f"{cell.title}: {method}, {seeds} seeds")
+    count = f"{len(values)} settings" if len(values) > 1 else f"epsilon {values[0]:g}"
+    _say(f"{cell.name}: {method}, {count}, {_seeds(seeds)}")
+    solving = solver_of(home_of(solver, method), cell, method)
+    rows = run_method(cell, method, values, solving, tables.full, details=True)
+    summary = sweep_summary(without_lost(pd.DataFrame(rows)), method)
+    ended = [words(*pair) for pair in zip(summary["ending"], summary["collapsed"], strict=True)]
+    shown = ["epsilon", *_FIGURES, "dgeo_pooled", "ending"]
+    _print(summary.assign(ending=ended), f"{cell.title}: {method}, {_seeds(seeds)}", shown)
+    if summary["collapsed"].any():
+        print("collapsed: balanced accuracy below 0.53, hardly more than one answer for everybody")
     folder = out or Path("runs") / f"sweep-{method}-{cell.name}"
-    write_atomic(folder / "sweep.csv", summary.to_csv(index=False).encode())
-    page = sweep_page(f"{cell.title}: {method} against epsilon", summary)
+    write_atomic(folder / "sweep.csv", as_csv(summary).encode())
+    command = (
+        f"fairsilo sweep --method {method} --epsilons {','.join(f'{v:g}' for v in values)} "
+        f"--data {data} --partition {partition} --model {model} --seeds {seeds} --solver {solver}"
+    )
+    page = sweep_page(cell, method, summary, command, solver, seeds)
     write_atomic(folder / "report.html", page.encode())
     print(f"results: {folder} (open report.html)")
 
@@ -162,11 +163,19 @@ def reproduce(
         remaining = f", about {left / 60:.0f} min left" if left >= 0 else ""
         _say(f"[{done + 1}/{total}] {what}{remaining}")
 
+    command = " ".join(
+        ["fairsilo reproduce"]
+        + [f"--only {name}" for name in only or ()]
+        + ([f"--solver {solver}"] if solver != "fast" else [])
+        + ([] if validation else ["--no-validation"])
+    )
     try:
         computed = run_parts(results, cells, solver, data_dir, say, validation)
     except KeyboardInterrupt:
         _say("stopped: what is finished is kept, and the same command goes on from there")
         os._exit(130)  # other threads are inside long computations; files are written whole
+    if computed:
+        results.record(solver, command, computed, time.monotonic() - started)
     _say("tables, figures and theorems")
     found = publish(results, solver, theorems=not only)
     for path in draw_all(results, solver):
@@ -213,18 +222,11 @@ def _numbers(text: str) -> tuple[float, ...]:
     return tuple(sorted(set(values)))
 
 
-def _mean_std(part: pd.DataFrame, names: tuple[str, ...]) -> dict[str, float]:
-    return {
-        key: value
-        for name in names
-        for key, value in (
-            (name, float(part[name].mean())),
-            (f"{name}_std", float(part[name].std(ddof=0))),
-        )
-    }
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count > 1)}"
 
 
-def _print(frame: pd.DataFrame, title: str) -> None:
+def _print(frame: pd.DataFrame, title: str, columns: list[str] | None = None) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -239,9 +241,10 @@ def _print(frame: pd.DataFrame, title: str) -> None:
         pad_edge=False,
     )
     spreads = {name for name in frame.columns if f"{name}_std" in frame.columns}
-    shown = [name for name in frame.columns if not str(name).endswith("_std")]
+    shown = columns or [name for name in frame.columns if not str(name).endswith("_std")]
     for name in shown:
-        table.add_column(str(name).replace("_", " "), no_wrap=name in spreads)
+        breaks = "\n" if name in spreads else " "
+        table.add_column(str(name).replace("_", breaks), no_wrap=name in (*spreads, *_WHOLE))
     for row in frame.to_dict("records"):
         cells = []
         for name in shown:

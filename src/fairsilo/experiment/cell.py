@@ -10,6 +10,7 @@ from typing import Any
 
 from fairsilo.compute import jax
 from fairsilo.evaluate import Tally, summary
+from fairsilo.experiment.details import by_client, group_rates, sent
 from fairsilo.experiment.grid import Cell
 from fairsilo.fairness import Estimator
 from fairsilo.method import METHODS, Plain, Task, Trained
@@ -68,10 +69,12 @@ def run_method(
     solver: tuple[Solver, int],
     draws: Sequence[Draw],
     base: list[Trained] | None = None,
+    details: bool = False,
 ) -> list[Row]:
     """Train with every setting on every draw, and measure every model.
 
     `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too.
+    `details` adds who pays for each model and what was sent.
     """
     rows: list[Row] = []
     tasks = [_task(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
@@ -79,9 +82,13 @@ def run_method(
     for draw, per_setting in zip(draws, solved, strict=True):
         for setting, trained in zip(settings, per_setting, strict=True):
             common = {"setting": setting, "seed": draw.seed, "split": draw.split}
+            ended = _ending(trained)
+            if details:
+                ended |= sent(draw.prepared, trained, solver[0], method)
+                ended |= by_client(draw.prepared, trained, draw.seed)
             rows += [
-                {**common, "member": member, **measured, **_ending(trained)}
-                for member, measured in enumerate(_measure(draw.prepared, trained, draw.seed))
+                {**common, "member": member, **measured, **ended}
+                for member, measured in enumerate(_measure(draw, trained, details))
             ]
     return rows
 
@@ -157,7 +164,8 @@ def _batched(
         yield from many(group, settings, None, thin)
 
 
-def _measure(prepared: Prepared, trained: Trained, seed: int) -> Iterator[Row]:
+def _measure(draw: Draw, trained: Trained, details: bool) -> Iterator[Row]:
+    prepared, seed = draw.prepared, draw.seed
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
     plain = [one for one in trained.predictors if isinstance(one, Plain)]
     if len(plain) == len(trained.predictors):
@@ -166,7 +174,9 @@ def _measure(prepared: Prepared, trained: Trained, seed: int) -> Iterator[Row]:
         outputs = [(one.labels(x, s, seed), one.losses(x, y, s)) for one in trained.predictors]
     shape = {"groups": len(prepared.schema.groups), "classes": len(prepared.schema.classes)}
     for labels, losses in outputs:
-        yield dict(summary(Tally.of(y, s, labels, losses, **shape), prepared.constraints))
+        tally = Tally.of(y, s, labels, losses, **shape)
+        rates = group_rates(prepared, tally) if details else {}
+        yield {**summary(tally, prepared.constraints), **rates}
 
 
 def _ending(trained: Trained) -> Row:

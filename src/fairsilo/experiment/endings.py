@@ -33,6 +33,7 @@ FIGURES = (
     "rate_gap",
     "dgeo_pooled",
 )
+_DETAILS = ("rate: ", "client_")
 _RUN = ["setting", "seed", "split"]
 
 
@@ -48,7 +49,7 @@ def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd
     if optimum is not None:
         above = loss_gap(table, optimum) + table["violation"].to_numpy()
         lost |= above > LOST
-    known = [name for name in FIGURES if name in table]
+    known = [name for name in table if name in FIGURES or str(name).startswith(_DETAILS)]
     kept = table.copy()
     kept.loc[lost, known] = np.nan
     kept.loc[lost, "status"] = "diverged"

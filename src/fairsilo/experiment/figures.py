@@ -57,9 +57,8 @@ def figure_1(results: Results, path: str) -> Any:
     for axis, cell in zip(axes.flat, CELLS, strict=True):
         axis.set_title(cell.title, fontsize=10)
         for method in cell.methods:
-            source = "fast" if method == "af" else path
-            if results.has(source, cell, method):
-                points = top_points(results.models(source, cell, method))
+            if results.has(path, cell, method):
+                points = top_points(results.models(path, cell, method))
                 marker, color = STYLES[method]
                 axis.scatter(
                     points["fairness"], points["accuracy"], marker=marker, color=color, s=34,

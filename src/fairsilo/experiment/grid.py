@@ -54,10 +54,13 @@ class Cell:
         return METHODS if self.model == "lr" else tuple(m for m in METHODS if m != "af")
 
 
-def parts_of(path: str, cell: Cell) -> tuple[str, ...]:
-    """The methods that a path computes: AF has an algorithm of its own, on the fast path."""
-    methods = cell.methods if path == "fast" else tuple(m for m in cell.methods if m != "af")
-    return (*methods, "constant") if path == "fast" else methods
+OWN = ("af", "constant")
+"""What has no solver to choose, and so is the same on both paths."""
+
+
+def home_of(path: str, method: str) -> str:
+    """The path under which a method's part is kept: what has no solver is kept once."""
+    return "fast" if method in OWN else path
 
 
 CELLS = tuple(

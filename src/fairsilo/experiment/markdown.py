@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from fairsilo.experiment.grid import CELLS, TITLES, Cell
-from fairsilo.experiment.results import Results
+from fairsilo.experiment.grid import CELLS, SEEDS, TITLES, Cell
+from fairsilo.experiment.results import Results, describe
 
 FAST, AGP = ("newton", "lbfgs", "own", "none"), ("agp", "own", "none")
 UNDEFINED = "–"  # noqa: RUF001
@@ -21,7 +20,9 @@ def results_page(
     results: Results, tables: pd.DataFrame, verdicts: Sequence[tuple[str, pd.DataFrame]]
 ) -> str:
     """README.md of the results folder."""
-    parts = [_HEAD, _machines(results)]
+    checked = (results.folder / "theorems.csv").is_file()
+    theorems = ", `theorems.csv` the check of the theorems" if checked else ""
+    parts = [_HEAD.format(theorems=theorems), _machines(results)]
     for name, found in verdicts:
         if found.empty:
             continue
@@ -37,15 +38,12 @@ def results_page(
         ("fast solvers, chosen on validation rows (the honest choice)", FAST, "validation"),
         ("AGP, chosen on validation rows", AGP, "validation"),
     ):
-        chosen = tables[tables["solver"].isin(solvers)]
-        wanted = (chosen["selection"] == selection) | (chosen["method"] == "Constant")
-        part = chosen[wanted].drop_duplicates(["setting", "dataset", "model", "method"])
-        solved = part[~part["method"].isin(("Constant", "AF"))]
-        if (solved["selection"] == selection).any():
+        part = tables[tables["solver"].isin(solvers) & (tables["selection"] == selection)]
+        if not part["solver"].isin(("own", "none")).all():
             parts.append(f"\n## Tables 1 and 2: {title}\n")
             parts += [_table(part, cell) for cell in CELLS]
     parts.append(_agreement(tables))
-    parts.append(_FIGURES)
+    parts.append(_figures(results))
     return "\n".join(parts) + "\n"
 
 
@@ -119,25 +117,36 @@ def _agreement(tables: pd.DataFrame) -> str:
 
 
 def _machines(results: Results) -> str:
-    """Which version on which kind of machine made the parts, and how long they took."""
+    """Which command and version made the parts, on what, and how long it took."""
     lines = []
     for path in ("fast", "agp"):
-        files = sorted((results.folder / "parts" / path).glob("*/*.parquet"))
-        if not files:
+        made = results.made(path)
+        if not made.parts:
             continue
-        made = [pd.read_parquet(file, columns=["made_by", "seconds"]).iloc[0] for file in files]
-        kinds = {one["made_by"] for one in made}
-        minutes = sum(float(one["seconds"]) for one in made) / 60
-        shown = "; ".join(
-            ", ".join(f"{key} {value}" for key, value in json.loads(kind).items())
-            for kind in sorted(kinds)
-        )
         command = "fairsilo reproduce" + (" --solver agp" if path == "agp" else "")
         lines.append(
-            f"- `{command}`: {len(files)} parts, whose times add up to {minutes:.1f} minutes "
-            f"({shown}); seeds 0 to 4."
+            f"- `{command}`: {made.parts} parts, made by {'; '.join(made.machines)}. Their times "
+            f"add up to {made.seconds / 60:.1f} minutes; several are computed at once. Seeds 0 to "
+            f"{SEEDS[-1]}."
         )
+        lines += [
+            f"    - `{run['command']}` computed {run['parts']} parts in {run['minutes']:.1f} "
+            f"minutes ({describe(run)})."
+            for run in results.runs(path)
+        ]
     return "\n".join(lines) + "\n"
+
+
+def _figures(results: Results) -> str:
+    """The pictures that are there."""
+    lines = ["\n## Figures\n"]
+    for path, solver in (("fast", "fast solvers"), ("agp", "AGP")):
+        lines += [
+            f"![Figure {k}, {solver}](figures/figure{k}-{path}.png)\n"
+            for k in (1, 2)
+            if any(results.has(path, cell, "fedfair") for cell in CELLS)
+        ]
+    return "\n".join(lines)
 
 
 def _number(value: object, spec: str) -> str:
@@ -147,8 +156,8 @@ def _number(value: object, spec: str) -> str:
 
 _HEAD = """# The paper, reproduced
 
-Written by `fairsilo reproduce`; do not edit. `tables.csv` has every number, `theorems.csv` the
-check of the theorems, `parts/` the single models, `report.html` the same as an interactive page.
+Written by `fairsilo reproduce`; do not edit. `tables.csv` has every number, `parts/` the single
+models, `report.html` the same as an interactive page{theorems}.
 Fairness is 1 - DEO. ▲ and ▼ mark a harmonic mean more than 0.02 above or below the paper's.
 "Constant" always answers the most frequent class: its harmonic mean shows what that measure is
 worth alone. Accuracy, fairness and harmonic mean are on the test rows, mean and standard deviation
@@ -161,12 +170,4 @@ above the optimum with a violation of at most 1e-3. "Diverged": the solver diver
 violation ended above ln 2, which a model that knows nothing has, or (where the optimum is known)
 more than 0.1 above it. A setting at which a seed's training diverged has no figures and is not
 chosen.
-"""
-
-_FIGURES = """
-## Figures
-
-![Figure 1](figures/figure1-fast.png)
-
-![Figure 2](figures/figure2-fast.png)
 """

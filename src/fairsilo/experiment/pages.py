@@ -1,172 +1,332 @@
-"""Pages to look at: compare, sweep and reproduce as self-contained HTML."""
+"""Pages to look at: compare and sweep as self-contained HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairsilo.experiment.figures import curve, top_points
-from fairsilo.experiment.grid import CELLS, TITLES, Cell
-from fairsilo.experiment.results import Results
-from fairsilo.experiment.tables import METRICS
+from fairsilo.evaluate.intervals import Interval
+from fairsilo.experiment.details import RATE
+from fairsilo.experiment.grid import Cell, home_of, settings, solver_of
+from fairsilo.experiment.page_parts import (
+    ENDINGS,
+    HOW,
+    STRONG,
+    about,
+    curves,
+    methods_explained,
+    scatter_of,
+    seeds_text,
+    settings_table,
+    spread,
+)
+from fairsilo.experiment.results import describe, machine
+from fairsilo.experiment.summary import words
 from fairsilo.report import (
     Column,
+    Dot,
     Html,
     Line,
-    Point,
+    dots,
     grid,
     lines,
     paragraph,
-    scatter,
     table,
     table_page,
 )
+from fairsilo.report.html import Child
+
+Row = dict[Hashable, Any]
+FIGURES = ("accuracy", "fairness", "harmonic_mean")
 
 
-def scatter_of(title: str, parts: dict[str, pd.DataFrame]) -> Html:
-    """Accuracy against fairness, the top five settings of every method."""
-    series = {
-        TITLES[method]: [
-            Point(float(row["fairness"]), float(row["accuracy"]), f"setting {row['setting']:g}")
-            for row in top_points(part).to_dict("records")
-        ]
-        for method, part in parts.items()
-    }
-    return scatter(title, series, x_title="fairness", y_title="accuracy")
-
-
-def compare_page(title: str, summary: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
-    """All methods side by side."""
-    sections = [
-        ("Accuracy against fairness", [scatter_of("Top five settings of each method", parts)]),
-        ("All methods", [frame_table(summary)]),
-    ]
-    return table_page(title, sections, lead=_HOW)
-
-
-def sweep_page(title: str, summary: pd.DataFrame) -> str:
-    """Fairness and accuracy against epsilon."""
-    x = summary["epsilon"].tolist()
-
-    def line(name: str) -> Line:
-        mean, spread = summary[name].to_numpy(), summary[f"{name}_std"].to_numpy()
-        return Line(name, x, mean, mean - spread, mean + spread)
-
-    chart = lines(
-        "Fairness and accuracy on the test rows",
-        [line("fairness"), line("accuracy")],
-        x_title="epsilon",
-        log_x=True,
-        points=True,
-        caption="Mean and standard deviation over the seeds",
-    )
-    return table_page(title, [("The effect of epsilon", [chart, frame_table(summary)])])
-
-
-def reproduce_page(
-    results: Results,
-    tables: pd.DataFrame,
-    verdicts: Sequence[tuple[str, pd.DataFrame]],
-    theorems: pd.DataFrame | None,
+def compare_page(
+    cell: Cell,
+    summary: pd.DataFrame,
+    parts: dict[str, pd.DataFrame],
+    command: str,
+    path: str,
+    seeds: int,
 ) -> str:
-    """Both tables, both figures and the theorems."""
-    sections: list[tuple[str, list[Html]]] = []
-    for name, found in verdicts:
-        if found.empty:
-            continue
-        best, near = int(found["best_or_close"].sum()), int(found["near_paper"].sum())
-        sections.append(
-            (
-                f"Does FedFair come out best? ({name})",
-                [
-                    paragraph(
-                        f"In {best} of {len(found)} cells FedFair has the best harmonic mean of "
-                        "the methods that did not collapse, or is within 0.005 of it; in "
-                        f"{near} of {len(found)} it is within 0.02 of the paper's or above."
-                    ),
-                    frame_table(found),
-                ],
-            )
-        )
-    for setting in ("iid", "non-iid"):
-        part = tables[(tables["setting"] == setting) & (tables["selection"] == "test")]
-        if len(part):
-            sections.append(
-                (
-                    f"Table {1 if setting == 'iid' else 2}: {setting}",
-                    [frame_table(_beside(part))],
+    """All methods side by side."""
+    rows = summary.to_dict("records")
+    best = [row for row in rows if row["chosen_on"] in ("", "test")]
+    sections: list[tuple[str, list[Child]]] = [
+        (
+            "Accuracy against fairness",
+            [
+                scatter_of(
+                    "The five best settings of each method",
+                    parts,
+                    "On the first data set (seed 0). Up and to the right is better.",
                 )
+            ],
+        ),
+        (
+            "All methods",
+            [
+                paragraph(
+                    f"Mean and standard deviation over {seeds} random data sets, on test rows "
+                    "(over all clients' models for ST, EO and CEO). A method with a setting to "
+                    "choose has two rows: chosen on the test rows, as the paper did, and "
+                    "honestly, on validation rows."
+                ),
+                _methods_table(rows),
+                paragraph(ENDINGS),
+                grid(*(_dots(name, best) for name in ("fairness", "accuracy"))),
+            ],
+        ),
+        ("Who pays for it?", _pays(best, "Method", [row["method"] for row in best])),
+        ("How training went", [_training(best, "Method", [row["method"] for row in best])]),
+        ("The methods", [methods_explained([row["method"] for row in rows])]),
+        (
+            "Settings",
+            [
+                settings_table(
+                    [
+                        ("Command", command),
+                        ("Made by", describe(machine())),
+                        ("Seeds", seeds_text(seeds)),
+                        ("Solver", _solver(path, cell, "fedfair")),
+                        *(
+                            (f"Settings of {name}", _listed(settings(cell, code)))
+                            for code, name in (
+                                ("fedfair", "FedFair (epsilon)"),
+                                ("lco", "LCO (epsilon)"),
+                                ("st", "ST (epsilon)"),
+                                ("af", "AF (tau)"),
+                            )
+                            if code in parts
+                        ),
+                    ]
+                )
+            ],
+        ),
+    ]
+    title = f"{cell.title}: all methods"
+    return table_page(title, sections, lead=_compare_lead(best), header=[about(cell), HOW])
+
+
+def sweep_page(
+    cell: Cell, method: str, summary: pd.DataFrame, command: str, path: str, seeds: int
+) -> str:
+    """Fairness and accuracy against epsilon."""
+    rows = summary.to_dict("records")
+    x = summary["epsilon"].tolist()
+    names = [f"{value:g}" for value in x]
+    sections: list[tuple[str, list[Child]]] = [
+        (
+            "The effect of epsilon",
+            [
+                curves(
+                    "Fairness and accuracy on the test rows",
+                    x,
+                    summary,
+                    f"Mean and standard deviation over {seeds} random data sets",
+                ),
+                _sweep_table(rows),
+                paragraph(ENDINGS.replace(" and below FedFair's", "")),
+            ],
+        ),
+        ("Who pays for it?", [*_rate_lines(x, summary), *_pays(rows, "Epsilon", names)]),
+        ("How training went", [_training(rows, "Epsilon", names)]),
+        (
+            "Settings",
+            [
+                settings_table(
+                    [
+                        ("Command", command),
+                        ("Made by", describe(machine())),
+                        ("Seeds", seeds_text(seeds)),
+                        ("Solver", _solver(path, cell, method)),
+                    ]
+                )
+            ],
+        ),
+    ]
+    title = f"{cell.title}: {method} against epsilon"
+    return table_page(title, sections, lead=_sweep_lead(rows), header=[about(cell), HOW])
+
+
+def _compare_lead(rows: list[Row]) -> str:
+    fair = next(row for row in rows if row["method"] == STRONG)
+    others = [
+        row
+        for row in rows
+        if row["method"] != STRONG and not row["collapsed"] and row["harmonic_mean"] is not None
+    ]
+    best = max(others, key=lambda row: np.nan_to_num(row["harmonic_mean"]), default=None)
+    text = (
+        f"FedFair answers {fair['accuracy']:.1%} of the test rows correctly with a fairness of "
+        f"{fair['fairness']:.3f}: a harmonic mean of {fair['harmonic_mean']:.3f}."
+    )
+    if best is None:
+        return text
+    verb = "above" if fair["harmonic_mean"] >= best["harmonic_mean"] else "below"
+    return (
+        f"{text} That is {verb} the best of the other methods that did not collapse, "
+        f"{best['method']} with {best['harmonic_mean']:.3f}."
+    )
+
+
+def _sweep_lead(rows: list[Row]) -> str:
+    whole = [row for row in rows if not pd.isna(row["harmonic_mean"])]
+    if not whole:
+        return "Training diverged at every epsilon: there is no model to speak of."
+    low, high = whole[0], whole[-1]
+    best = max(whole, key=lambda row: row["harmonic_mean"])
+    return (
+        f"From epsilon {high['epsilon']:g} down to {low['epsilon']:g}, fairness goes from "
+        f"{high['fairness']:.3f} to {low['fairness']:.3f} and accuracy from "
+        f"{high['accuracy']:.3f} to {low['accuracy']:.3f}. The best harmonic mean, "
+        f"{best['harmonic_mean']:.3f}, is at epsilon {best['epsilon']:g}."
+    )
+
+
+def _methods_table(rows: list[Row]) -> Html:
+    columns: list[Column | str] = [
+        "Method",
+        Column("Setting", "figure"),
+        "Chosen on",
+        *(Column(name.replace("_", " ").capitalize(), "figure") for name in FIGURES),
+        Column("Balanced accuracy", "number", 3),
+        "Training",
+    ]
+    return table(
+        columns,
+        [
+            [
+                row["method"],
+                _setting(row["setting"]),
+                row["chosen_on"],
+                *(spread(row[name], row[f"{name}_std"]) for name in FIGURES),
+                row["balanced_accuracy"],
+                _words(row),
+            ]
+            for row in rows
+        ],
+        dense=True,
+    )
+
+
+def _sweep_table(rows: list[Row]) -> Html:
+    columns: list[Column | str] = [
+        Column("Epsilon", "figure"),
+        *(Column(name.replace("_", " ").capitalize(), "figure") for name in FIGURES),
+        Column("Difference of losses (DGEO)", "figure"),
+        Column("Balanced accuracy", "number", 3),
+        "Training",
+    ]
+    shown = [
+        [
+            f"{row['epsilon']:g}",
+            *(spread(row[name], row[f"{name}_std"]) for name in (*FIGURES, "dgeo_pooled")),
+            row["balanced_accuracy"],
+            _words(row),
+        ]
+        for row in rows
+    ]
+    return table(columns, shown, dense=True)
+
+
+def _words(row: Row) -> str:
+    lost = int(row.get("settings_diverged") or 0)
+    more = [f"{lost} setting{'s' * (lost > 1)} diverged"] if lost else []
+    return "; ".join([text for text in [words(row["ending"], row["collapsed"])] if text] + more)
+
+
+def _dots(name: str, rows: list[Row]) -> Html:
+    return dots(
+        f"{name.capitalize()} on the test rows",
+        [
+            Dot(
+                row["method"],
+                row[name],
+                Interval(row[name] - row[f"{name}_std"], row[name] + row[f"{name}_std"]),
             )
-    for title, panel in (("Figure 1", _panel), ("Figure 2", _curves)):
-        panels = [panel(results, cell) for cell in CELLS]
-        sections.append((title, [grid(*(one for one in panels if one is not None))]))
-    if theorems is not None:
-        sections.append(("The theorems, on held-out rows", [frame_table(theorems)]))
-    return table_page("The paper, reproduced", sections, lead=_HOW)
+            for row in rows
+            if not pd.isna(row[name])
+        ],
+        caption="Mean and one standard deviation to either side; chosen on the test rows",
+    )
 
 
-def frame_table(frame: pd.DataFrame) -> Html:
-    """A data frame as a sortable table."""
-    columns = [
-        Column(str(name).replace("_", " "), "number" if _numeric(frame[name]) else "text", 4)
-        for name in frame.columns
+def _pays(rows: list[Row], first: str, names: list[str]) -> list[Child]:
+    groups = [str(key) for key in rows[0] if str(key).startswith(RATE)]
+    columns: list[Column | str] = [
+        first,
+        *(Column(f"{key.removeprefix(RATE)}: recognised", "percent") for key in groups),
+        Column("Least accurate client", "percent"),
+        Column("Most accurate client", "percent"),
+        Column("Largest gap of a client (DGEO)", "number", 3),
     ]
-    rows = [
-        [None if pd.isna(value) else value for value in row]
-        for row in frame.itertuples(index=False)
+    keys = [*groups, "client_accuracy_least", "client_accuracy_most", "client_dgeo_largest"]
+    shown = [
+        [name, *(None if pd.isna(row.get(key)) else row[key] for key in keys)]
+        for name, row in zip(names, rows, strict=True)
+        if not all(pd.isna(row.get(key)) for key in keys)
     ]
-    return table(columns, [[_cell(value) for value in row] for row in rows])
+    return [
+        paragraph(
+            "Recognised: the share of the group's test rows of the protected class that is "
+            "predicted so. Accuracy and the gap of single clients are on their training rows. "
+            "All are means over the data sets."
+        ),
+        table(columns, shown, dense=True),
+    ]
 
 
-def _cell(value: object) -> str | int | float | None:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return value if value is None or isinstance(value, int | float) else str(value)
+def _rate_lines(x: list[float], summary: pd.DataFrame) -> list[Child]:
+    groups = [str(name) for name in summary if str(name).startswith(RATE)]
+    series = [Line(name.removeprefix(RATE), x, summary[name].to_numpy()) for name in groups]
+    return [
+        lines(
+            "How often each group is recognised",
+            series,
+            x_title="epsilon",
+            log_x=True,
+            points=True,
+            unit="percent",
+            caption="Test rows whose true class is the protected one",
+        )
+    ]
 
 
-def _numeric(column: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+def _training(rows: list[Row], first: str, names: list[str]) -> Html:
+    columns: list[Column | str] = [
+        first,
+        Column("Rounds", "count"),
+        Column("Sent by all clients", "size"),
+        Column("Received by all clients", "size"),
+        "Ended",
+    ]
+    shown = [
+        [
+            name,
+            None if pd.isna(row.get("rounds")) else int(row["rounds"]),
+            None if pd.isna(row.get("bytes_up")) else int(row["bytes_up"]),
+            None if pd.isna(row.get("bytes_down")) else int(row["bytes_down"]),
+            row["ending"] if isinstance(row["ending"], str) else "",
+        ]
+        for name, row in zip(names, rows, strict=True)
+        if name != "Constant"
+    ]
+    return table(columns, shown, dense=True)
 
 
-def _beside(part: pd.DataFrame) -> pd.DataFrame:
-    """Ours beside the paper's, and the difference."""
-    shown = part[["dataset", "model", "method", "solver", "ours_opt", "opt"]].copy()
-    for metric in METRICS:
-        shown[f"ours {metric}"] = part[f"ours_{metric}"]
-        shown[f"paper {metric}"] = part[metric].astype(float)
-        shown[f"difference {metric}"] = part[f"ours_{metric}"] - part[metric].astype(float)
-    shown["balanced accuracy"] = part["ours_balanced_accuracy"]
-    shown["collapsed"] = part["collapsed"]
-    return shown
+def _solver(path: str, cell: Cell, method: str) -> str:
+    if method == "af":
+        return "AgnosticFair's own steps"
+    solver, rounds = solver_of(home_of(path, method), cell, method)
+    return f"{solver.name}, at most {rounds:,} rounds"
 
 
-def _panel(results: Results, cell: Cell) -> Html | None:
-    parts = {
-        method: results.models("fast", cell, method)
-        for method in cell.methods
-        if results.has("fast", cell, method)
-    }
-    return scatter_of(cell.title, parts) if parts else None
+def _setting(value: float | None) -> str:
+    return "" if value is None or pd.isna(value) else f"{value:g}"
 
 
-def _curves(results: Results, cell: Cell) -> Html | None:
-    """Fairness and accuracy of FedFair against epsilon."""
-    if not results.has("fast", cell, "fedfair"):
-        return None
-    points = curve(results.models("fast", cell, "fedfair"), cell)
-    x = points["setting"].tolist()
-    both = []
-    for name in ("fairness", "accuracy"):
-        mean, spread = points[name]["mean"].to_numpy(), points[name]["std"].to_numpy()
-        both.append(Line(name, x, mean, mean - spread, mean + spread))
-    return lines(cell.title, both, x_title="epsilon", log_x=True, points=True)
-
-
-_HOW = (
-    "Fairness is one minus the difference of the groups' true-positive rates; the harmonic mean "
-    "joins it with accuracy and is high for constant answers, too: look at the balanced accuracy. "
-    "The setting of each method is the one with the best harmonic mean on the test rows, as in "
-    "the paper, unless it says validation."
-)
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,10 +13,10 @@ import pandas as pd
 
 from fairsilo.data import write_atomic
 from fairsilo.experiment.cell import Draw, constant_rows, hold_out, prepare_cell, run_method
-from fairsilo.experiment.grid import SEEDS, Cell, parts_of, settings, solver_of
+from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
 from fairsilo.experiment.markdown import results_page
-from fairsilo.experiment.pages import reproduce_page
-from fairsilo.experiment.results import Results
+from fairsilo.experiment.paper_page import reproduce_page
+from fairsilo.experiment.results import Results, cores
 from fairsilo.experiment.tables import build, verdict
 from fairsilo.experiment.theorems import check
 from fairsilo.method import Trained
@@ -80,7 +79,7 @@ def run_parts(
         if (
             missing := [
                 method
-                for method in parts_of(path, cell)
+                for method in (*cell.methods, "constant")
                 if not results.answers(path, cell, method, validation)
             ]
         )
@@ -96,20 +95,13 @@ def run_parts(
             results.write(path, cell, method, validation, rows, time.monotonic() - begun)
             progress.end(cell, method)
 
-    pool = ThreadPoolExecutor(min(AT_ONCE, _cores()))
+    pool = ThreadPoolExecutor(min(AT_ONCE, cores()))
     try:
         for cell in as_completed([pool.submit(work, cell) for cell in todo]):
             cell.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return progress.total
-
-
-def _cores() -> int:
-    """The cores that this process may use; `taskset` and containers give it fewer."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _Progress:
@@ -133,16 +125,19 @@ class _Progress:
             self.finished += _weight(cell, method)
 
 
-def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[dict[str, object]]:
+def part_rows(
+    tables: Tables, method: str, path: str, validation: bool, details: bool = False
+) -> list[dict[str, object]]:
     """One method in one cell: every setting and seed, on test and on validation rows."""
     if method == "constant":
         return constant_rows(tables.full)
-    cell, solver = tables.cell, solver_of(path, tables.cell, method)
+    path, cell = home_of(path, method), tables.cell
+    solver = solver_of(path, cell, method)
     grid = settings(cell, method)
     base = tables.base.setdefault(path, [])
     choice = len(grid) > 1
     draws = [*tables.full, *tables.held] if validation and choice else tables.full
-    rows = run_method(cell, method, grid, solver, draws, base)
+    rows = run_method(cell, method, grid, solver, draws, base, details)
     if validation and not choice:
         # Nothing to choose: the honest choice is the same model.
         rows += [{**row, "split": "validation"} for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,28 @@ from fairsilo import __version__
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
 from fairsilo.experiment.endings import without_lost
-from fairsilo.experiment.grid import SEEDS, Cell, settings, solver_of
+from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
+
+
+@dataclass(frozen=True)
+class Made:
+    """Finished parts of a path."""
+
+    parts: int
+    seconds: float
+    """The parts' times added up; several are computed at once."""
+    machines: list[str]
 
 
 @dataclass(frozen=True)
 class Results:
-    """Tidy tables under `folder/path/cell/method.parquet`."""
+    """Tidy tables under `folder/parts/path/cell/method.parquet`."""
 
     folder: Path
 
     def file(self, path: str, cell: Cell, method: str) -> Path:
         """Where a part lies."""
-        return self.folder / "parts" / path / cell.name / f"{method}.parquet"
+        return self.folder / "parts" / home_of(path, method) / cell.name / f"{method}.parquet"
 
     def has(self, path: str, cell: Cell, method: str) -> bool:
         """Whether the part is there."""
@@ -78,10 +89,34 @@ class Results:
         exact = path == "agp" and cell.model == "lr" and self.has("fast", cell, method)
         return self.read("fast", cell, method) if exact else None
 
+    def record(self, path: str, command: str, parts: int, seconds: float) -> None:
+        """Remember that a command computed parts, how many, how long and on what."""
+        run = {"command": command, "parts": parts, "minutes": round(seconds / 60, 2)} | machine()
+        text = json.dumps([*self.runs(path), run], indent=1) + "\n"
+        write_atomic(self._log(path), text.encode())
+
+    def runs(self, path: str) -> list[dict[str, Any]]:
+        """The commands that computed parts of this path, oldest first."""
+        if not self._log(path).is_file():
+            return []
+        runs: list[dict[str, Any]] = json.loads(self._log(path).read_text())
+        return runs
+
+    def made(self, path: str) -> Made:
+        """How many parts of this path there are, what made them, and how long each took."""
+        files = sorted((self.folder / "parts" / path).glob("*/*.parquet"))
+        found = [pd.read_parquet(file, columns=["made_by", "seconds"]).iloc[0] for file in files]
+        kinds = sorted({str(one["made_by"]) for one in found})
+        seconds = sum(float(one["seconds"]) for one in found)
+        return Made(len(files), seconds, [describe(json.loads(kind)) for kind in kinds])
+
+    def _log(self, path: str) -> Path:
+        return self.folder / "parts" / path / "runs.json"
+
 
 def question(path: str, cell: Cell, method: str, validation: bool) -> str:
     """What a part answers: another grid or solver makes it another part."""
-    solver, rounds = solver_of(path, cell, method)
+    solver, rounds = solver_of(home_of(path, method), cell, method)
     return json.dumps(
         {
             "settings": settings(cell, method),
@@ -102,4 +137,21 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "device": device.device_kind if device.platform != "cpu" else platform.machine(),
         "platform": device.platform,
+        "cores": cores(),
     }
+
+
+def describe(made: dict[str, Any]) -> str:
+    """Version and machine in words."""
+    count = f", {made['cores']} cores" if "cores" in made else ""
+    return (
+        f"fairsilo {made['fairsilo']}, jax {made['jax']}, python {made['python']}; "
+        f"{made['platform']} {made['device']}{count}"
+    )
+
+
+def cores() -> int:
+    """The cores that this process may use; `taskset` and containers give it fewer."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

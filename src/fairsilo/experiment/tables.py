@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from fairsilo.experiment.endings import ending
-from fairsilo.experiment.grid import CELLS, TITLES, Cell, paper_tables, parts_of, solver_of
+from fairsilo.experiment.grid import CELLS, OWN, TITLES, Cell, paper_tables, solver_of
 from fairsilo.experiment.results import Results
 
 METRICS = ("accuracy", "fairness", "harmonic_mean")
@@ -70,8 +70,8 @@ def _cell_rows(
     results: Results, path: str, cell: Cell, paper: pd.DataFrame
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for method in parts_of(path, cell):
-        if not results.has(path, cell, method):
+    for method in (*cell.methods, "constant"):
+        if not results.has(path, cell, method) or (path == "agp" and method in OWN):
             continue
         solver = {"af": "own", "constant": "none"}.get(method, solver_of(path, cell)[0].name)
         table, optimum = results.models(path, cell, method), results.optimum(path, cell, method)
@@ -83,11 +83,11 @@ def _cell_rows(
         ]
         published = printed.iloc[0].to_dict() if len(printed) else {}
         for selection in ("test", "validation"):
-            if method == "constant" and selection == "validation":
+            # The constant predictor has nothing to choose.
+            split = "test" if method == "constant" else selection
+            if not (table["split"] == split).any():
                 continue
-            if not (table["split"] == selection).any():
-                continue
-            own: dict[str, object] = {**ours(table, selection)}
+            own: dict[str, object] = {**ours(table, split)}
             # AF runs a fixed number of rounds and claims no optimum.
             trained = table.drop(columns="status") if method == "af" else table
             own |= ending(trained, float(str(own["ours_opt"])), optimum)

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fairsilo import __version__
 from fairsilo.run.options import Options
 from fairsilo.run.train import execute
 
@@ -104,6 +105,8 @@ def check(seed: int = 0, draws: int = DRAWS) -> pd.DataFrame:
                     "held_lco": float(np.mean(abs(people.truth) < np.abs(local[:, 0]) + r_one)),
                     "within_lco": float(np.mean(np.abs(local[:, 0] - people.truth) < r_one)),
                     "true_difference": people.truth,
+                    "seed": seed,
+                    "fairsilo": __version__,
                 }
             )
     return pd.DataFrame(rows)

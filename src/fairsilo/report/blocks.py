@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Literal
 
 from fairsilo import __version__
-from fairsilo.report.html import Child, Html, el
+from fairsilo.report.html import Child, Html, el, join
 from fairsilo.report.text import UNDEFINED, count, number, percent, size
 
 Kind = Literal["text", "figure", "number", "signed", "percent", "points", "count", "size"]
@@ -43,8 +43,12 @@ def table(
     *,
     caption: str | None = None,
     sortable: bool = True,
+    dense: bool = False,
 ) -> Html:
-    """A table whose first column names the row. Cells: numbers, text, or `Html` as it is."""
+    """A table whose first column names the row. Cells: numbers, text, or `Html` as it is.
+
+    `dense` sets it smaller, for many columns.
+    """
     described = [Column(c) if isinstance(c, str) else c for c in columns]
     head = [el("th", c.title, scope="col", class_=_align(c), title=c.help) for c in described]
     body = [
@@ -57,6 +61,7 @@ def table(
         )
         for row in rows
     ]
+    classes = ["sortable"] * (sortable and len(rows) > 2) + ["dense"] * dense
     return el(
         "div",
         el(
@@ -64,7 +69,7 @@ def table(
             el("caption", caption) if caption else None,
             el("thead", el("tr", *head)),
             el("tbody", *body),
-            class_="sortable" if sortable and len(rows) > 2 else None,
+            class_=" ".join(classes) or None,
         ),
         class_="scroll",
     )
@@ -133,10 +138,19 @@ def page(
 
 
 def table_page(
-    title: str, sections: Sequence[tuple[str, Sequence[Child]]], *, lead: Child = None
+    title: str,
+    sections: Sequence[tuple[str, Sequence[Child]]],
+    *,
+    lead: Child = None,
+    header: Sequence[Child] = (),
 ) -> str:
-    """A page from (heading, blocks) pairs; what compare, sweep and reproduce write."""
-    return page(title, [section(heading, *blocks) for heading, blocks in sections], lead=lead)
+    """A page from (heading, blocks) pairs; what compare, sweep and reproduce write.
+
+    `header` are paragraphs below the lead.
+    """
+    above = join(*(one if isinstance(one, Html) else paragraph(one) for one in header))
+    made = [section(heading, *blocks) for heading, blocks in sections]
+    return page(title, made, lead=lead, header=above)
 
 
 def grid(*blocks: Child) -> Html:

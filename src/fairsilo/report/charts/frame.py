@@ -7,7 +7,7 @@ its size. Only lines, which know no percentages, live in a stretched inner drawi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fairsilo.report.charts.scale import Scale
 from fairsilo.report.html import Child, Html, el, join
@@ -123,13 +123,19 @@ def y_axis(scale: Scale, height: float, title: str = "") -> Html:
     return el("g", *parts, aria_hidden="true")
 
 
-def mark(tip: str, *shapes: Child, color: int = 0, series: int | None = None) -> Html:
+def mark(
+    tip: str,
+    *shapes: Child,
+    color: int = 0,
+    series: int | None = None,
+    strong: bool = False,
+) -> Html:
     """Something to point at: `tip` is its tooltip and what a screen reader says."""
     return el(
         "g",
         el("title", tip),
         *shapes,
-        class_=f"mark s{color % COLORS}",
+        class_=f"mark s{color % COLORS}{' strong' * strong}",
         role="img",
         aria_label=tip.replace("\n", "; "),
         data_series=series,
@@ -142,12 +148,16 @@ def marker(x: float, y: float, shape: int = 0) -> Html:
     return el("svg", path, x=pct(x), y=f"{y:.1f}", width=1, height=1)
 
 
-def legend(names: Sequence[str], kind: str) -> Html | None:
-    """Buttons that show and hide series; none for a single series."""
+def legend(names: Sequence[str], kind: str, style: Mapping[str, int] | None = None) -> Html | None:
+    """Buttons that show and hide series; none for a single series.
+
+    `style` says which colour and shape each has; else they follow their order.
+    """
     if len(names) < 2:
         return None
     keys = []
-    for k, name in enumerate(names):
+    for place, name in enumerate(names):
+        k = place if style is None else style[name]
         if kind == "line":
             sample = el("path", d="M1 7H21", class_=f"line d{k % COLORS}")
         else:

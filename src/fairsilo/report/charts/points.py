@@ -29,8 +29,14 @@ def scatter(
     y_unit: Unit = "number",
     caption: Child = None,
     height: int = 320,
+    order: Sequence[str] = (),
+    strong: str | None = None,
 ) -> Html:
-    """Points by series; colour and shape tell them apart. Undefined points are left out."""
+    """Points by series; colour and shape tell them apart. Undefined points are left out.
+
+    A series named in `order` has the colour and shape of its place there, whatever the others;
+    the `strong` one is larger and lies on top.
+    """
     kept = {
         name: [
             (float(x), float(y), label)
@@ -43,15 +49,17 @@ def scatter(
     x_scale = fit([x for x, _, _ in every], unit=x_unit)
     y_scale = fit([y for _, y, _ in every], unit=y_unit)
     names = (x_title or "x", y_title or "y")
+    style = {name: order.index(name) if name in order else k for k, name in enumerate(kept)}
     marks = [
         mark(
             _tip(name, label, names, (x, y)),
-            marker(x_scale.at(x), height * (1 - y_scale.at(y)), k),
-            color=k,
-            series=k,
+            marker(x_scale.at(x), height * (1 - y_scale.at(y)), style[name]),
+            color=style[name],
+            series=style[name],
+            strong=name == strong,
         )
-        for k, (name, points) in enumerate(kept.items())
-        for x, y, label in points
+        for name in sorted(kept, key=lambda name: name == strong)
+        for x, y, label in kept[name]
     ]
     axes = (
         y_axis(y_scale, height, y_title),
@@ -61,7 +69,7 @@ def scatter(
         title,
         canvas(title, height, *axes, *marks),
         caption=caption,
-        legend=legend(list(kept), "point"),
+        legend=legend(list(kept), "point", style),
         kind="scatter",
     )
 

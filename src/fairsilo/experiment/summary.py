@@ -1,0 +1,102 @@
+"""What `compare` and `sweep` say: one line for each method or epsilon, over all seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fairsilo.experiment.details import RATE
+from fairsilo.experiment.endings import ending
+from fairsilo.experiment.grid import TITLES
+from fairsilo.experiment.tables import COLLAPSED, METRICS, best_setting, collapsed, mean_std
+
+Line = dict[str, Any]
+
+
+def compare_summary(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every method at its best setting: chosen on test rows, and on validation rows."""
+    lines = []
+    for method, part in parts.items():
+        choice = part["setting"].nunique() > 1
+        for selection in ("test", "validation") if choice else ("test",):
+            setting = best_setting(part, selection)
+            lines.append(
+                {
+                    "method": TITLES[method],
+                    "chosen_on": selection if choice else "",
+                    "setting": setting if choice else None,
+                    **_line(part, setting, METRICS),
+                    **_ending(part, method, setting),
+                    "settings_diverged": part.loc[
+                        part["harmonic_mean"].isna(), "setting"
+                    ].nunique(),
+                }
+            )
+    fedfair = {
+        line["chosen_on"]: line["balanced_accuracy"]
+        for line in lines
+        if line["method"] == TITLES["fedfair"]
+    }
+    for line in lines:
+        reference = fedfair.get(line["chosen_on"] or "test", COLLAPSED)
+        line["collapsed"] = collapsed(line["balanced_accuracy"], reference)
+    return pd.DataFrame(lines)
+
+
+def sweep_summary(part: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Every epsilon; `collapsed` is a balanced accuracy below 0.53."""
+    lines = []
+    for setting in sorted(part["setting"].unique()):
+        line = {"epsilon": setting, **_line(part, setting, (*METRICS, "dgeo_pooled"))}
+        line |= _ending(part, method, setting)
+        line["collapsed"] = collapsed(line["balanced_accuracy"])
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def words(ended: object, flat: bool) -> str:
+    """How training ended and whether the model collapsed, in words."""
+    said = [*(["collapsed"] if flat else []), *([ended] if isinstance(ended, str) else [])]
+    return ", ".join(said)
+
+
+def remarks(summary: pd.DataFrame) -> list[str]:
+    """A sentence for each thing that a reader of the printed table must know."""
+    said = []
+    named = [
+        row["method"] + (f" (chosen on {row['chosen_on']} rows)" if row["chosen_on"] else "")
+        for row in summary.to_dict("records")
+    ]
+    for wanted, means in (
+        (summary["collapsed"], "collapsed, balanced accuracy below 0.53 and below FedFair's"),
+        (summary["ending"] == "not converged", "not converged in every seed"),
+        (summary["ending"] == "diverged", "diverged, no model"),
+    ):
+        found = [name for name, is_so in zip(named, wanted, strict=True) if is_so]
+        if found:
+            said.append(f"{means}: {', '.join(found)}")
+    lost = summary.drop_duplicates("method").set_index("method")["settings_diverged"]
+    if lost.any():
+        said.append(
+            "settings left out because training diverged: "
+            + ", ".join(f"{name} {count}" for name, count in lost[lost > 0].items())
+        )
+    return said
+
+
+def _line(part: pd.DataFrame, setting: float, metrics: tuple[str, ...]) -> Line:
+    chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
+    line: Line = {**mean_std(chosen, metrics)}
+    line["balanced_accuracy"] = float(chosen["balanced_accuracy"].mean(skipna=False))
+    paid = [name for name in part if str(name).startswith((RATE, "client_", "bytes_"))]
+    return line | {str(name): float(chosen[name].mean(skipna=False)) for name in paid}
+
+
+def _ending(part: pd.DataFrame, method: str, setting: float) -> Line:
+    """AF runs a fixed number of rounds and claims no optimum; a constant is not trained."""
+    if method in ("af", "constant"):
+        return {"ending": None, "rounds": None}
+    chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
+    return {"ending": ending(part, setting)["ending"], "rounds": float(chosen["rounds"].max())}

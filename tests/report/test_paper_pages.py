@@ -1,0 +1,159 @@
+"""The pages of compare, sweep and reproduce in a real browser, from parts made by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fairsilo.experiment.endings import without_lost
+from fairsilo.experiment.grid import Cell, find, settings
+from fairsilo.experiment.pages import compare_page, sweep_page
+from fairsilo.experiment.paper_page import reproduce_page
+from fairsilo.experiment.results import Results
+from fairsilo.experiment.summary import compare_summary, sweep_summary
+from fairsilo.experiment.tables import build, verdict
+from tests.experiment.parts import trained
+from tests.report.browser import Browser
+
+PAPER_WIDTH = 690
+"""What is left of A4 between the margins, in CSS pixels."""
+
+
+def parts_of(cell: Cell) -> dict[str, pd.DataFrame]:
+    parts = {
+        method: trained(settings(cell, method), 3 if method in ("st", "eo") else 1, 0.01 * k)
+        for k, method in enumerate((*cell.methods, "constant"))
+    }
+    # LCO's smallest epsilon is lost, and what is left of it is hardly a model.
+    first = parts["lco"]["setting"] == min(settings(cell, "lco"))
+    parts["lco"].loc[first, "loss"] = 1e9
+    parts["lco"]["balanced_accuracy"] = 0.51
+    return {method: without_lost(part) for method, part in parts.items()}
+
+
+def compared(folder: Path) -> str:
+    cell = find("drug-lr-iid")
+    parts = parts_of(cell)
+    command = "fairsilo compare --data drug --partition iid --model lr --seeds 2 --solver fast"
+    return compare_page(cell, compare_summary(parts), parts, command, "fast", 2)
+
+
+def swept(folder: Path) -> str:
+    cell = find("drug-nn-non-iid")
+    summary = sweep_summary(parts_of(cell)["lco"], "lco")
+    return sweep_page(cell, "lco", summary, "fairsilo sweep --method lco", "agp", 2)
+
+
+def reproduced(folder: Path) -> str:
+    results = Results(folder)
+    for name in ("drug-lr-iid", "adult-nn-non-iid"):
+        for method, part in parts_of(find(name)).items():
+            for path in ("fast", "agp"):
+                results.write(path, find(name), method, True, part, 1.0)
+    results.record("fast", "fairsilo reproduce --only drug-lr-iid", 9, 100.0)
+    tables = build(results)
+    verdicts = [
+        (f"{path}, {selection}", verdict(tables, path, selection))
+        for path in ("fast", "agp")
+        for selection in ("test", "validation")
+    ]
+    bound = {"radius": 0.5, "held": 1.0, "within": 0.95}
+    theorems = pd.DataFrame(
+        [
+            {
+                "clients": clients, "draws": 2000, "promised": 0.75, "variance": 0.07,
+                "sigma_avg2_over_n": 0.066,
+                **{f"{key}_fedfair": value for key, value in bound.items()},
+                **{f"{key}_lco": value for key, value in bound.items()},
+            }
+            for clients in (1, 50)
+        ]
+    )  # fmt: skip
+    return reproduce_page(results, tables, verdicts, theorems)
+
+
+PAGES: dict[str, tuple[Callable[[Path], str], int]] = {
+    "compare": (compared, 3),
+    "sweep": (swept, 2),
+    "reproduce": (reproduced, 8),
+}
+
+
+@pytest.fixture(params=PAGES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_page_works(show: Browser, tmp_path: Path, name: str) -> None:
+    make, charts = PAGES[name]
+    path = tmp_path / "report.html"
+    path.write_text(make(tmp_path / "results"), encoding="utf-8")
+    for dark in (False, True):
+        show.open(path, dark=dark)
+        assert show.eval("document.documentElement.dataset.ready") == "true"
+        assert set(show.requests) <= {path.as_uri(), "data:,"}
+        assert show.eval("document.querySelectorAll('figure.chart .plot > svg').length") == charts
+    visible = show.eval("document.body.innerText")
+    assert not re.search(r"\bNaN\b|\bnan\b|undefined\b(?!,)|\[object|\bNone\b|Infinity", visible)
+    assert "Fairness is one minus the difference" in visible
+    assert "Settings" in visible
+    assert "fairsilo " in show.eval("document.querySelector('#settings').innerText")
+    # Tables fit a laptop; on a telephone they scroll and the page does not.
+    wide = (
+        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+    )
+    assert show.eval(f"{wide}.length") == 0
+    show.open(path, width=360)
+    assert show.eval("document.documentElement.scrollWidth") <= 360
+
+
+def test_it_prints_whole_and_repeats_the_heads_of_tables(
+    show: Browser, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(PAGES[name][0](tmp_path / "results"), encoding="utf-8")
+    show.open(path, width=PAPER_WIDTH, media="print")
+    assert show.eval("document.documentElement.scrollWidth") <= PAPER_WIDTH
+    assert show.eval("getComputedStyle(document.querySelector('thead')).breakInside") == "avoid"
+    # Chromium does not repeat a head with a button in it.
+    buttons = "[...document.querySelectorAll('th button')].map(b => getComputedStyle(b).display)"
+    assert set(show.eval(buttons)) == {"contents"}
+
+
+def test_a_method_looks_the_same_in_every_panel(show: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(reproduced(tmp_path / "results"), encoding="utf-8")
+    show.open(path)
+    styles: dict[str, set[str]] = {}
+    for figure in show.eval(
+        "[...document.querySelectorAll('figure.scatter')].map(f => "
+        "[...f.querySelectorAll('.key')].map(k => [k.innerText, "
+        "k.className + k.dataset.series + k.querySelector('path').getAttribute('d')]))"
+    ):
+        for method, style in figure:
+            styles.setdefault(method, set()).add(style)
+    assert len(styles) == 8
+    assert all(len(seen) == 1 for seen in styles.values())
+    assert len(set.union(*styles.values())) == 8
+    assert show.eval("document.querySelectorAll('.mark.strong').length") >= 2
+    label = show.eval("document.querySelector('.mark.strong').getAttribute('aria-label')")
+    assert label.startswith("FedFair")
+
+
+def test_collapse_and_divergence_are_named(show: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(compared(tmp_path), encoding="utf-8")
+    show.open(path)
+    table = show.eval("document.querySelector('#all-methods table').innerText")
+    row = next(line for line in table.splitlines() if line.startswith("LCO"))
+    assert "collapsed" in row
+    assert "1 setting diverged" in row
+    path.write_text(swept(tmp_path), encoding="utf-8")
+    show.open(path)
+    first = show.eval("document.querySelector('tbody tr').innerText")
+    assert first.startswith("0.1")
+    assert "diverged" in first
