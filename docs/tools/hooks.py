@@ -4,6 +4,7 @@
 - `<!-- command line -->` becomes the reference of every command, from the program itself.
 - A page of the navigation that does not exist yet is left out, so that a strict build passes.
 - A link to a file of the repository outside of docs/ becomes the name of that file.
+- The tables and figures of the paper, which `fairsilo reproduce` writes, are pages, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ from typing import Any
 import click
 import typer
 from latex2mathml.converter import convert
+from mkdocs.structure.files import File
 
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+GENERATED = {
+    "paper/tables.md": RESULTS / "README.md",
+    **{
+        f"paper/figures/{name}": RESULTS / "figures" / name
+        for name in (f"figure{k}-{path}.png" for k in (1, 2) for path in ("fast", "agp"))
+    },
+}
+"""What is written by programs elsewhere in the repository, by its place in the site."""
 COMMANDS = "<!-- command line -->"
 EQUATION = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
@@ -30,6 +41,13 @@ def on_config(config: Any) -> Any:
     """Keep the pages that exist."""
     config.nav = _existing(config.nav, Path(config.docs_dir))
     return config
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add what other programs wrote."""
+    for place, source in GENERATED.items():
+        files.append(File.generated(config, place, abs_src_path=str(source)))
+    return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
@@ -129,6 +147,6 @@ def _existing(nav: list[Any], docs: Path) -> list[Any]:
         if isinstance(target, list):
             inner = _existing(target, docs)
             kept += [{title: inner}] if inner else []
-        elif (docs / target).is_file():
+        elif target in GENERATED or (docs / target).is_file():
             kept.append(entry)
     return kept

@@ -76,3 +76,13 @@ def test_the_estimator_is_in_the_reference(site: Path) -> None:
     page = (site / "reference" / "python.html").read_text()
     for wanted in ("FedFairClassifier", "sensitive_features", "constraints_", "fairsilo.load"):
         assert wanted in page
+
+
+def test_the_papers_tables_figures_and_theorems_are_pages(site: Path) -> None:
+    page = (site / "paper" / "tables.html").read_text()
+    assert page.count("<table>") >= 12 * 4
+    assert "The theorems, on held-out rows" in page
+    for name in ("figure1-fast.png", "figure2-fast.png", "figure1-agp.png", "figure2-agp.png"):
+        assert f'src="figures/{name}"' in page
+        assert (site / "paper" / "figures" / name).stat().st_size > 10_000
+    assert "paper/tables.html" in (site / "results.html").read_text()
