@@ -72,6 +72,8 @@ def train(fairsilo: Program, change: dict[str, str | None]) -> str:
         ({"--client": None, "--split": None}, "--client"),
         ({"--epsilon": "-0.1"}, "--epsilon"),
         ({"--epsilon": "nan"}, "--epsilon"),
+        ({"--after": "lco"}, "--after is for methods that repair a trained model"),
+        ({"--method": "eo", "--after": "ceo"}, "--after 'ceo' is unknown"),
         ({"--epsilon": "0.1", "--target-deo": "0.02"}, "not both"),
         ({"--label": "group"}, "label and group"),
         ({"--method": "fedfare"}, "perhaps 'fedfair'"),

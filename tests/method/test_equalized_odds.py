@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
+from fairsilo.method import BASES, METHODS, REPAIRS
 from fairsilo.method.base import Floats, Ints
 from fairsilo.method.constrained import fedavg
 from fairsilo.method.equalized_odds import EqualizedOdds, Variant, eo, fit_equalized_odds
-from fairsilo.method.postprocess import hits_of
+from fairsilo.method.postprocess import hits_of, repair
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
 from tests.method.tasks import PAIR, Given, biased, rows, task
@@ -179,3 +180,39 @@ def test_many_classes_or_pairs_are_refused() -> None:
         eo(task(three, model=logistic_regression(1, 3)))
     with pytest.raises(FairSiloError, match="there are 2 pairs"):
         eo(task(biased(8, [30], groups=3), pairs=(PAIR, Dgeo(0, 2, 1))))
+
+
+@pytest.mark.parametrize("after", sorted(BASES))
+@pytest.mark.parametrize("method", sorted(REPAIRS))
+def test_a_repair_follows_any_training(method: str, after: str) -> None:
+    """Every client's repair is the fit to the model it has, on its own rows."""
+    federation = biased(3, [120, 150])
+    base = METHODS[after](task(federation), None)
+    repaired = repair(task(federation), None, method, REPAIRS[method], METHODS[after], after)
+    assert len(repaired.predictors) == 2
+    x, s = federation.x, federation.s
+    own = base.predictors if after == "st" else base.predictors * 2
+    for client, (predictor, part) in enumerate(
+        zip(repaired.predictors, federation.parts(), strict=True)
+    ):
+        hits = hits_of(own[client], PAIR, part.x, part.y, part.s)
+        alone = REPAIRS[method](own[client], PAIR, hits, client)
+        np.testing.assert_allclose(predictor.probabilities(x, s), alone.probabilities(x, s))
+        np.testing.assert_array_equal(predictor.labels(x, s, 7), alone.labels(x, s, 7))
+    assert repaired.numbers_up == base.numbers_up
+
+
+def test_a_client_without_a_class_keeps_the_labels_of_what_was_trained() -> None:
+    federation = biased(4, [100, 3])
+    federation = Federation.of(
+        federation.x,
+        np.where(np.arange(103) < 100, federation.y, 1),
+        federation.s,
+        np.repeat([0, 1], [100, 3]),
+        groups=2,
+        classes=2,
+    )
+    fedfair, fit_eo = METHODS["fedfair"], REPAIRS["eo"]
+    pooled = task(federation, estimator="pooled")
+    notes = repair(pooled, None, "eo", fit_eo, fedfair, "fedfair").notes
+    assert any("they keep the labels of FedFair" in note for note in notes)

@@ -96,6 +96,13 @@ def train(
     method: Annotated[
         str, typer.Option(help="fedfair, lco, fedavg, st, af, eo or ceo.", rich_help_panel=HOW)
     ] = "fedfair",
+    after: Annotated[
+        str | None,
+        typer.Option(
+            help="What eo and ceo repair: fedavg (the default), fedfair, lco, st or af.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(help="lr (logistic regression) or mlp (network, 8-4).", rich_help_panel=HOW),
@@ -243,6 +250,7 @@ def train(
         test_fraction=test_fraction,
         seed=seed,
         method=method,
+        after=after,
         model=model,
         solver=solver,
         estimator=estimator,

@@ -3,9 +3,10 @@
 from fairsilo.method.agnostic import af
 from fairsilo.method.averaging import fedavg_local
 from fairsilo.method.base import Method, Plain, Predictor, Task, Trained
-from fairsilo.method.calibrated import ceo
+from fairsilo.method.calibrated import ceo, fit_calibrated
 from fairsilo.method.constrained import fedavg, fedfair, lco
-from fairsilo.method.equalized_odds import eo
+from fairsilo.method.equalized_odds import eo, fit_equalized_odds
+from fairsilo.method.postprocess import BASES, Fit, repair
 from fairsilo.method.separate import st
 
 METHODS: dict[str, Method] = {
@@ -19,4 +20,18 @@ METHODS: dict[str, Method] = {
 }
 """The methods by their names on the command line."""
 
-__all__ = ["METHODS", "Method", "Plain", "Predictor", "Task", "Trained", "fedavg_local"]
+REPAIRS: dict[str, Fit] = {"eo": fit_equalized_odds, "ceo": fit_calibrated}
+"""The methods that change the answers of a trained model; by themselves they follow FedAvg."""
+
+__all__ = [
+    "BASES",
+    "METHODS",
+    "REPAIRS",
+    "Method",
+    "Plain",
+    "Predictor",
+    "Task",
+    "Trained",
+    "fedavg_local",
+    "repair",
+]

@@ -15,8 +15,11 @@ import numpy as np
 from fairsilo.engine import Watch
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Dgeo
-from fairsilo.method.base import Floats, Ints, Predictor, Task, Trained
+from fairsilo.method.base import Floats, Ints, Method, Predictor, Task, Trained
 from fairsilo.method.constrained import fedavg
+
+BASES = {"fedavg": "FedAvg", "fedfair": "FedFair", "lco": "LCO", "st": "ST", "af": "AF"}
+"""What a repair can follow."""
 
 
 @dataclass(frozen=True)
@@ -79,31 +82,53 @@ def only_pair(task: Task, method: str) -> Dgeo:
     return pair
 
 
-def repair(task: Task, watch: Watch | None, method: str, fit: Fit) -> Trained:
-    """FedAvg, then `repair_trained`."""
+def repair(
+    task: Task,
+    watch: Watch | None,
+    method: str,
+    fit: Fit,
+    train: Method = fedavg,
+    after: str = "fedavg",
+) -> Trained:
+    """Any training, FedAvg unless told otherwise, then `repair_trained`."""
     only_pair(task, method)
-    return repair_trained(task, fedavg(task, watch), method, fit)
+    return repair_trained(task, train(task, watch), method, fit, after)
 
 
-def repair_trained(task: Task, trained: Trained, method: str, fit: Fit) -> Trained:
-    """A fit at every client on its own training rows, after any training; it sends nothing."""
-    pair = only_pair(task, method)
-    base, federation = trained.predictors[0], task.federation
-    predicted = base.labels(federation.x, federation.s, task.seed)
-    score = base.probabilities(federation.x, federation.s)[:, pair.c]
+def repair_trained(
+    task: Task, trained: Trained, method: str, fit: Fit, after: str = "fedavg"
+) -> Trained:
+    """A fit at every client on its own training rows, after any training; it sends nothing.
+
+    Every client repairs the common model, or its own where each has one (`after` ST).
+    """
+    pair, federation = only_pair(task, method), task.federation
+    silos = list(federation.silos())
+    one = len(trained.predictors) == 1
+    bases = trained.predictors * len(silos) if one else trained.predictors
+    predicted = np.empty(len(federation.y), np.int64)
+    score = np.empty(len(federation.y))
+    # A common model predicts all rows at once.
+    for base, own in [(bases[0], slice(None))] if one else zip(bases, silos, strict=True):
+        x, s = federation.x[own], federation.s[own]
+        predicted[own] = base.labels(x, s, task.seed)
+        score[own] = base.probabilities(x, s)[:, pair.c]
     hits = [
         Hits.of(pair, federation.y[own], federation.s[own], predicted[own], score[own])
-        for own in federation.silos()
+        for own in silos
     ]
     skipped = sum(not own.complete for own in hits)
     note = (
         f"{skipped} of {len(hits)} clients lack a class in one of the two groups, so that there is "
-        "nothing to fit: they keep the labels of FedAvg",
+        f"nothing to fit: they keep the labels of {BASES[after]}",
     )
     return Trained(
-        tuple(fit(base, pair, own, client) for client, own in enumerate(hits)),
+        tuple(
+            fit(base, pair, own, client)
+            for client, (base, own) in enumerate(zip(bases, hits, strict=True))
+        ),
         trained.outcome,
         trained.numbers_up,
         trained.numbers_down,
-        note if skipped else (),
+        (*trained.notes, *(note if skipped else ())),
     )

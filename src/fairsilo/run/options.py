@@ -11,7 +11,7 @@ from pathlib import Path
 from fairsilo.dp import Split
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import AGAINST, NOTIONS
-from fairsilo.method import METHODS
+from fairsilo.method import BASES, METHODS, REPAIRS
 from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
 from fairsilo.solver import SOLVERS
@@ -47,6 +47,8 @@ class Options:
     test_fraction: float | None = None
     seed: int = 0
     method: str = "fedfair"
+    after: str | None = None
+    """What eo and ceo repair; None is fedavg."""
     model: str = "lr"
     solver: str | None = None
     estimator: str = "pooled"
@@ -70,6 +72,13 @@ class Options:
 
     def __post_init__(self) -> None:
         choose("--method", self.method, METHODS)
+        if self.after is not None:
+            choose("--after", self.after, BASES)
+            if self.method not in REPAIRS:
+                raise FairSiloError(
+                    f"--after is for methods that repair a trained model, eo and ceo, and not for "
+                    f"{self.method}: leave it out"
+                )
         choose("--model", self.model, MODELS)
         choose("--estimator", self.estimator, ESTIMATORS)
         choose("--partition", self.partition, KINDS)

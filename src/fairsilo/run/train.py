@@ -18,7 +18,7 @@ from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
-from fairsilo.method import METHODS, Predictor, Task, Trained
+from fairsilo.method import BASES, METHODS, REPAIRS, Predictor, Task, Trained, repair
 from fairsilo.method.base import Floats, Ints
 from fairsilo.method.target import proxy, search
 from fairsilo.model import MODELS
@@ -75,6 +75,12 @@ def train(options: Options, task: Task, watch: Watch | None = None) -> Trained:
     """By the options' method; where they set a target, look for the epsilon that meets it."""
     if options.target_deo is not None and options.target_by == "search":
         return search(task, options.target_deo, watch)
+    if options.after is not None:
+        base, fit = METHODS[options.after], REPAIRS[options.method]
+        repaired = repair(task, watch, options.method, fit, base, options.after)
+        limit = f", trained with epsilon {options.epsilon:g}" * (options.after in LIMITS_LOSS)
+        note = f"{options.method} changed the answers of {BASES[options.after]}{limit}"
+        return replace(repaired, notes=(note, *repaired.notes))
     return METHODS[options.method](task, watch)
 
 
@@ -91,7 +97,9 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     seconds = time.perf_counter() - started
     metrics = measure(options, prepared, task, trained, seconds)
     if baseline and options.method != "fedavg":
-        plain = plan(replace(options, method="fedavg", epsilons=(), target_deo=None), prepared)
+        plain = plan(
+            replace(options, method="fedavg", after=None, epsilons=(), target_deo=None), prepared
+        )
         free = METHODS["fedavg"](plain, None)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": _on_average(prepared, evidence)}
@@ -132,6 +140,7 @@ def measure(
     limit = float(np.max(task.epsilon)) if limited else None
     found = {
         "method": options.method,
+        **({} if options.after is None else {"after": options.after}),
         "solver": "own" if options.method == "af" else task.solver.name,
         "model": options.model,
         "estimator": {"lco": "local", "fedfair": options.estimator}.get(options.method),
