@@ -291,7 +291,7 @@ def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:
                 break
         time.sleep(2)
         os.kill(child.pid, signal.SIGINT)
-        assert child.wait(timeout=60) == 130
+        assert child.wait(timeout=150) == 130
     finally:
         child.kill()
         child.stderr.close()

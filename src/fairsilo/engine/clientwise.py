@@ -54,18 +54,19 @@ class Clientwise:
 
     def answer(self, query: Query, order: Order) -> Sums:
         """The sum of what the silos release; under `local`, each D_k stays its silo's own."""
-        own = query.mu.reshape(len(self.silos), -1) if self.local else None
-        messages = []
-        for i, rows in enumerate(self.silos):
-            asked = query if own is None else Query(query.theta, own[i])
-            messages.append(self.release(i, _answer(self.model, order, rows, asked, self.measure)))
-        total = reduce(add, messages)
         if not self.local:
-            return total
-        jac = None
+            return reduce(add, (self._message(i, query, order) for i in range(len(self.silos))))
+        own = [Query(query.theta, mu) for mu in query.mu.reshape(len(self.silos), -1)]
+        messages = [self._message(i, asked, order) for i, asked in enumerate(own)]
+        total, jac = reduce(add, messages), None
         if total.jac is not None:
             jac = jnp.concatenate([m.jac for m in messages if m.jac is not None])
         return replace(total, d=jnp.concatenate([m.d for m in messages]), jac=jac)
+
+    def _message(self, i: int, query: Query, order: Order) -> Sums:
+        """What silo number i sends."""
+        answered = _answer(self.model, order, self.silos[i], query, self.measure)
+        return self.release(i, answered)
 
     def solve(
         self,
