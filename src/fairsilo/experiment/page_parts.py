@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from fairsilo.experiment.figures import top_points
@@ -79,11 +80,11 @@ def scatter_of(title: str, parts: dict[str, pd.DataFrame], caption: Child = None
 
 
 def curves(title: str, x: list[float], figures: pd.DataFrame, caption: Child = None) -> Html:
-    """Fairness and accuracy against epsilon, with a band of one standard deviation."""
+    """Fairness and accuracy against epsilon, with a band of one standard deviation, up to 1."""
     both = []
     for name in ("fairness", "accuracy"):
         mean, std = figures[name].to_numpy(), figures[f"{name}_std"].to_numpy()
-        both.append(Line(name, x, mean, mean - std, mean + std))
+        both.append(Line(name, x, mean, mean - std, np.minimum(mean + std, 1.0)))
     return lines(title, both, x_title="epsilon", log_x=True, points=True, caption=caption)
 
 

@@ -61,7 +61,8 @@ def compare_page(
                 scatter_of(
                     "The five best settings of each method",
                     parts,
-                    "On the first data set (seed 0). Up and to the right is better.",
+                    "On the first data set (seed 0). Up and to the right is better. Points can "
+                    "coincide: a click on a name hides that method.",
                 )
             ],
         ),

@@ -259,7 +259,7 @@ def _cell_name(data: str, model: str, setting: str) -> str:
 
 _FIGURE_1 = (
     "The five best settings of each method on the first data set (seed 0). Up and to the right "
-    "is better."
+    "is better. Points can coincide: a click on a name hides that method."
 )
 _FIGURE_2 = "Mean and standard deviation over five random data sets, on test rows."
 _THEOREMS = (
