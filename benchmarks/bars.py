@@ -58,7 +58,7 @@ def rounds(rows: list[dict[str, Any]]) -> list[Panel]:
             bar_of(
                 row,
                 row["contestant"],
-                f"{row['ratio to ours']:.2g} x",
+                f"{row['ratio to ours']:,.{0 if row['ratio to ours'] >= 10 else 1}f} x",
                 row["contestant"] == "fairsilo",
             )
             for row in mine
