@@ -5,18 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 
-.PHONY: run test test-here test-network lint bench docs clean
+.PHONY: run test test-network lint bench docs clean
 
 run: $(READY)  ## train a fair model on real data and leave a report
 	$(BIN)/fairsilo train --data adult --epsilon 0.1 --out runs/adult
 
-test: $(DEV) lint  ## everything that CI checks; the network's tests, which mostly wait, beside the others
-	@$(MAKE) --no-print-directory -j 2 test-network test-here
+test: $(DEV) lint  ## everything that CI checks
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not network or smoke"
 
-test-here: $(DEV)  ## the tests that need no other process
-	nice $(BIN)/python -m pytest -n 2 --dist worksteal -m "not network"
-
-test-network: $(DEV)  ## the tests that start Flower's processes on loopback
+test-network: $(DEV)  ## all tests that start Flower's processes on loopback: eight minutes
 	$(BIN)/python -m pytest -m network
 
 lint: $(DEV)

@@ -74,6 +74,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
     assert not [line for line in _command_lines() if str(folder) in line]
 
 
+@pytest.mark.smoke
 def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run = submit(net.space, RunConfig(out=out, wait=90))
