@@ -11,9 +11,10 @@ run: $(READY)  ## train a fair model on real data and leave a report
 	$(BIN)/fairsilo train --data adult --epsilon 0.1 --out runs/adult
 
 test: $(DEV) lint  ## everything that CI checks
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not network or smoke"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not network"
+	$(BIN)/python -m pytest -m "network and not long"
 
-test-network: $(DEV)  ## all tests that start Flower's processes on loopback: eight minutes
+test-network: $(DEV)  ## all tests that start Flower's processes on loopback
 	$(BIN)/python -m pytest -m network
 
 lint: $(DEV)
