@@ -12,9 +12,9 @@ run: $(READY)  ## train a fair model on real data and leave a report
 
 test: $(DEV) lint  ## everything that CI checks
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not network"
-	$(BIN)/python -m pytest -m "network and not long"
+	$(BIN)/python -m pytest -m smoke
 
-test-network: $(DEV)  ## all tests that start Flower's processes on loopback
+test-network: $(DEV)  ## all tests that start Flower's processes on loopback: eight minutes more
 	$(BIN)/python -m pytest -m network
 
 lint: $(DEV)

@@ -74,6 +74,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
     assert not [line for line in _command_lines() if str(folder) in line]
 
 
+@pytest.mark.smoke
 def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run = submit(net.space, RunConfig(out=out, wait=90))
@@ -233,7 +234,6 @@ def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> No
     assert compare(net.space, tmp_path / "run", left_out).loss < 1e-6
 
 
-@pytest.mark.long
 def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path: Path) -> None:
     """The four silos' counts were opened in the first test: less three, they would be silo-2's."""
     net.agree(secure_aggregation=True, minimum_silos=2, silos=net.all[:4])
@@ -255,7 +255,6 @@ def test_killed_behind_masks_it_is_the_simulation_without_it(net: Net, tmp_path:
     assert found.loss < 1e-9
 
 
-@pytest.mark.long
 def test_with_noise_what_a_silo_released_stands_in_its_own_ledger(net: Net, tmp_path: Path) -> None:
     promise = Privacy(epsilon=4.0)
     net.agree(dp=promise, recount=False)

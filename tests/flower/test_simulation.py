@@ -12,7 +12,7 @@ from fairsilo.flower.launch import RunConfig, run_and_follow, start_simulation
 from fairsilo.flower.processes import free_ports, processes
 from tests.flower.network import metrics_of
 
-pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="NOT TESTED in Flower's simulation: no Ray")
