@@ -277,7 +277,9 @@ def test_with_noise_what_a_silo_released_stands_in_its_own_ledger(net: Net, tmp_
 
 
 def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:
-    code = "from fairsilo.cli import main; main()"
+    # A shell that starts the tests in the background has them ignore Control-C.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; from fairsilo.cli import main; main()"
     child = subprocess.Popen(
         [
             *(sys.executable, "-W", "ignore", "-c", code, "flower", "demo", "--silos", "2"),
