@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +27,8 @@ from fairsilo.flower.settings import read_settings
 from fairsilo.flower.silo import answer
 from fairsilo.flower.wire import Ask, Record, unpack
 from fairsilo.run import load, save
+from tests.flower.private import PROMISE, make, set_budget, spent_by
 from tests.flower.silos import Town, TownPost, largest_gap, make_town, simulate, train
-
-PROMISE = Privacy(epsilon=8.0)
-
-
-def make(folder: Path, **values: Any) -> Town:
-    return make_town(folder, **{"dp": PROMISE, "rounds": 3, "epsilon": 0.1, **values})
-
-
-@pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No noise; clipping, rounding to the grid and the ledgers stay."""
-    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
-
-
-def spent_by(town: Town, name: str = "silo0") -> list[Release]:
-    return read(town.folder / name / "ledger.json")[1]
 
 
 @pytest.mark.usefixtures("silent")
@@ -125,11 +108,6 @@ def ask(town: Town, kind: str = "totals", **values: Any) -> Record:
     scalings = np.tile([0.0, 1.0, 0.0], len(town.charter.table.numbers))
     asked = Ask(kind, 1, town.charter.fingerprint, **{"scalings": scalings, **values})
     return reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
-
-
-def set_budget(town: Town, epsilon: float) -> None:
-    path = town.settings("silo0")
-    path.write_text(path.read_text().replace("epsilon = 8.0", f"epsilon = {epsilon}"))
 
 
 def test_the_noise_of_an_answer_has_the_promised_variance(tmp_path: Path) -> None:
@@ -247,173 +225,6 @@ def test_an_audit_sees_test_rows_only_and_costs_nothing(tmp_path: Path) -> None:
     assert "train" not in found
     assert 0 < found["rows"] <= len(town.table.query("part == 'test'")), "less small cells"
     assert spent_by(town) == before
-
-
-class KilledError(BaseException):
-    """Stands for kill -9."""
-
-
-def test_a_question_asked_twice_costs_a_round(tmp_path: Path) -> None:
-    """Killed in the second round; the silos answered, so the answer is paid for and lost."""
-    town = make(tmp_path / "town", rounds=3, secure_aggregation=False)
-
-    def kill(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        if exchange == 4 and name == "silo3":
-            raise KilledError
-        return None
-
-    with pytest.raises(KilledError):
-        train(town, TownPost(town, kill), tmp_path / "journal")
-    finished, _ = train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
-    metrics = build_run(town.charter, finished, False).metrics
-    assert metrics["rounds"] == 2
-    assert "1 of 3 planned rounds were not made" in metrics["notes"][0]
-    assert metrics["dp"]["epsilon_spent"] <= 8
-    ledger = {one["release"]: one["times"] for one in metrics["dp"]["ledger"]}
-    assert ledger == {
-        "encoder": 1, "counts": 1, "gradients": 3, "losses": 3, "curvature": 1, "outcomes": 1
-    }  # fmt: skip
-    assert [one.name for one in spent_by(town)].count("gradients") == 3
-
-
-def test_killed_within_the_very_first_question_it_is_paid_for_all_the_same(tmp_path: Path) -> None:
-    town = make(tmp_path / "town", rounds=3, secure_aggregation=False)
-
-    def kill(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        raise KilledError
-
-    with pytest.raises(KilledError):
-        train(town, TownPost(town, kill), tmp_path / "journal")
-    set_budget(town, 16.0)
-    finished, _ = train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
-    metrics = build_run(town.charter, finished, False).metrics
-    ledger = {one["release"]: one["times"] for one in metrics["dp"]["ledger"]}
-    assert ledger["encoder"] == 2
-    assert ledger["gradients"] == metrics["rounds"] == 2
-    assert metrics["dp"]["epsilon_spent"] <= 8
-    assert [one.name for one in spent_by(town)].count("encoder") == 2
-
-
-def test_a_round_out_of_turn_costs_nothing(tmp_path: Path) -> None:
-    """Masks that are used up, or were never made, open nothing: so nothing is paid for them."""
-    town = make(tmp_path / "town", rounds=2)
-    refused: list[str] = []
-
-    def again(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        if name == "silo0" and record["step"] == "masked":
-            before = spent_by(town)
-            for number in (post.last["silo0"]["round"], 0, 48, "none"):
-                memory = dict(post.memories["silo0"])
-                letter = {**post.last["silo0"], "round": number}
-                reply = reply_to(letter, str(town.settings("silo0")), memory, "1")
-                refused.append(reply["refused"])
-                assert memory["answers"] == post.memories["silo0"]["answers"]
-            assert spent_by(town) == before
-        return None
-
-    post = TownPost(town, again)
-    train(town, post, tmp_path / "journal")
-    assert len(refused) == 5 * 4, "encoder, totals, two rounds, evaluation"
-    assert all(refused)
-
-
-def lose(silo: str, *exchanges: int) -> Callable[[str, int, Record], Record | Fault | None]:
-    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        return Fault("is gone") if exchange in exchanges and name == silo else None
-
-    return change
-
-
-@pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("secure", [True, False])
-def test_lost_within_the_first_round_it_is_the_simulation_of_the_others_with_fewer_rounds(
-    tmp_path: Path, secure: bool
-) -> None:
-    """The sum over those who answered is used as it is; a recount is paid for with a round."""
-    town = make(tmp_path / "town", rounds=4, secure_aggregation=secure)
-    # Before the first round: 1 advertise, 2 share, 3-4 encoder, 5-6 totals; in the clear two.
-    post = TownPost(town, lose("silo1", 7 if secure else 3))
-    finished, _ = train(town, post, tmp_path / "journal")
-    metrics = build_run(town.charter, finished, secure).metrics
-    assert finished.silos == ("silo0", "silo2", "silo3")
-    assert metrics["rounds"] == 3
-    assert "silo1 is gone" in metrics["notes"][0]
-    assert "1 of 4 planned rounds were not made" in metrics["notes"][1]
-    ledger = {one["release"]: one["times"] for one in metrics["dp"]["ledger"]}
-    assert ledger == {
-        "encoder": 1, "counts": 2, "gradients": 3, "losses": 3, "curvature": 1, "outcomes": 1
-    }  # fmt: skip
-    assert metrics["dp"]["epsilon_spent"] <= 8
-    rows = town.table.query("client != 'silo1' and part == 'train'")
-    assert metrics["train"]["rows"] == len(rows)
-    x, (y, s) = finished.encoder.transform(rows), build_labels(rows, town.charter.table)
-    losses = np.minimum(
-        build_run(town.charter, finished, secure).trained.predictors[0].losses(x, y, s), 4.0
-    )
-    assert metrics["train"]["loss"] == pytest.approx(losses.mean(), abs=1e-6)
-    means = [losses[(s == g) & (y == 1)].mean() for g in (0, 1)]
-    assert metrics["train"]["dgeo_pooled"] == pytest.approx(abs(means[0] - means[1]), abs=1e-6)
-    # Encoder and ridge are those of four silos and four rounds; it leads to the same place.
-    shorter = replace(town, charter=town.charter.model_copy(update={"rounds": 3}))
-    assert largest_gap(town, finished, simulate(shorter, tmp_path, without=("silo1",))) < 0.05
-
-
-@pytest.mark.parametrize("secure", [True, False])
-def test_two_losses_one_of_them_while_counting_again(tmp_path: Path, secure: bool) -> None:
-    """The round is then asked once more, because its sum is over more silos than the counts."""
-    town = make(tmp_path / "town", silos=6, rows=1200, rounds=4, secure_aggregation=secure)
-    first, count = (9, 11) if secure else (4, 5)
-
-    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        gone = {"silo1": first}.get(name, count if name == "silo4" else 10**6)
-        return Fault("is gone") if exchange >= gone else None
-
-    post = TownPost(town, change)
-    if secure:
-        # Five of six may be opened by default: two lost are one too many.
-        with pytest.raises(FairSiloError, match="use --resume when the silos are back"):
-            train(town, post, tmp_path / "journal")
-        return
-    finished, _ = train(town, post, tmp_path / "journal")
-    metrics = build_run(town.charter, finished, secure).metrics
-    assert finished.silos == ("silo0", "silo2", "silo3", "silo5")
-    ledger = {one["release"]: one["times"] for one in metrics["dp"]["ledger"]}
-    assert ledger["counts"] == 2
-    assert ledger["gradients"] == metrics["rounds"] + 1
-    assert metrics["dp"]["epsilon_spent"] <= 8
-
-
-def test_a_private_run_with_a_loss_is_resumed_to_the_same_model(tmp_path: Path) -> None:
-    town = make(tmp_path / "town", rounds=4, secure_aggregation=False)
-
-    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        if exchange == 7 and name == "silo2":
-            raise KilledError
-        return lose("silo1", 4)(name, exchange, record)
-
-    with pytest.raises(KilledError):
-        train(town, TownPost(town, change), tmp_path / "journal")
-    finished, events = train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
-    assert finished.silos == ("silo0", "silo2", "silo3")
-    first = [event["loss"] for event in events if event["event"] == "round"]
-    again, events = train(town, TownPost(town, run="3"), tmp_path / "journal", resume=True)
-    assert [event["loss"] for event in events if event["event"] == "round"] == first
-    assert (again.outcome.theta == finished.outcome.theta).all()
-    assert build_run(town.charter, again, False).metrics["dp"]["epsilon_spent"] <= 8
-
-
-def test_lost_at_the_evaluation_the_training_rows_are_not_spoken_of(tmp_path: Path) -> None:
-    """Sums over three silos and counts over four do not go together; the test rows' do."""
-    town = make(tmp_path / "town", rounds=2, secure_aggregation=False)
-    finished, _ = train(town, TownPost(town, lose("silo1", 5)), tmp_path / "journal")
-    run = build_run(town.charter, finished, False)
-    assert run.metrics["train"]["loss"] is None
-    assert run.metrics["test"]["rows"] == len(
-        town.table.query("client != 'silo1' and part == 'test'")
-    )
-    assert run.metrics["rounds"] == 2
-    assert run.metrics["dp"]["epsilon_spent"] <= 8
-    save(run, tmp_path / "run")
 
 
 def test_that_a_training_row_came_or_went_shows_in_no_refusal(

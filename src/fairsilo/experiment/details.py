@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
-import numpy as np
-
 from fairsilo.evaluate import Tally, clients_of
+from fairsilo.experiment.endings import RATE
 from fairsilo.method import Trained
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.train import tally_of
+from fairsilo.run.train import bytes_sent, tallies_of_clients
 from fairsilo.solver import Agp, Solver
-
-RATE = "rate: "
-"""Columns that begin so are true-positive rates, one for each group."""
 
 
 def group_rates(prepared: Prepared, tally: Tally) -> dict[str, float]:
@@ -32,12 +25,9 @@ def group_rates(prepared: Prepared, tally: Tally) -> dict[str, float]:
 
 def by_client(prepared: Prepared, trained: Trained, seed: int) -> dict[str, float]:
     """The least and the most accurate client and the largest gap, on the clients' training rows."""
-    own = itertools.cycle(trained.predictors)
-    parts = zip(prepared.client_names, own, prepared.federation.parts(), strict=False)
-    tallies = {
-        name: tally_of(one, part.x, part.y, part.s, prepared, seed) for name, one, part in parts
-    }
-    found = clients_of(tallies, prepared.constraints)
+    tallies = tallies_of_clients(prepared, trained, seed)
+    named = dict(zip(prepared.client_names, tallies, strict=True))
+    found = clients_of(named, prepared.constraints)
     accuracies = [one["accuracy"] for one in found if one["accuracy"] is not None]
     gaps = [one["dgeo"] for one in found if one["dgeo"] is not None]
     return {
@@ -47,12 +37,7 @@ def by_client(prepared: Prepared, trained: Trained, seed: int) -> dict[str, floa
     }
 
 
-def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> dict[str, Any]:
+def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> dict[str, int]:
     """Bytes that all clients together sent and received while training."""
-    width = 4 if isinstance(solver, Agp) and method != "af" else 8
-    rounds = trained.outcome.rounds + trained.rounds_before
-    times = np.int64(width * prepared.federation.clients * rounds)
-    return {
-        "bytes_up": int(trained.numbers_up * times),
-        "bytes_down": int(trained.numbers_down * times),
-    }
+    single = isinstance(solver, Agp) and method != "af"
+    return bytes_sent(trained, prepared.federation.clients, single)

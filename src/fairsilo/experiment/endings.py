@@ -33,7 +33,9 @@ FIGURES = (
     "rate_gap",
     "dgeo_pooled",
 )
-_DETAILS = ("rate: ", "client_")
+RATE = "rate: "
+"""Columns that begin so are true-positive rates, one for each group."""
+DETAILS = (RATE, "client_")
 _RUN = ["setting", "seed", "split"]
 
 
@@ -49,7 +51,7 @@ def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd
     if optimum is not None:
         above = loss_gap(table, optimum) + table["violation"].to_numpy()
         lost |= above > LOST
-    known = [name for name in table if name in FIGURES or str(name).startswith(_DETAILS)]
+    known = [name for name in table if name in FIGURES or str(name).startswith(DETAILS)]
     kept = table.copy()
     kept.loc[lost, known] = np.nan
     kept.loc[lost, "status"] = "diverged"

@@ -9,11 +9,11 @@ import pandas as pd
 
 from fairsilo.experiment.grid import CELLS, SEEDS, TITLES, Cell
 from fairsilo.experiment.results import Results, describe
+from fairsilo.experiment.summary import words
+from fairsilo.experiment.tables import METRICS, PATHS, counts, mark
 
-FAST, AGP = ("newton", "lbfgs", "own", "none"), ("agp", "own", "none")
+FAST, AGP = ((*solvers, "own", "none") for solvers in PATHS.values())
 UNDEFINED = "–"  # noqa: RUF001
-MARK = 0.02
-"""A harmonic mean this far from the paper's is marked."""
 
 
 def results_page(
@@ -26,7 +26,7 @@ def results_page(
     for name, found in verdicts:
         if found.empty:
             continue
-        best, near = int(found["best_or_close"].sum()), int(found["near_paper"].sum())
+        best, near = counts(found)
         parts.append(
             f"- **{name.replace(', ', ' solver, settings chosen on ')} rows:** FedFair best or "
             f"within 0.005 of the best that did not collapse in {best} of {len(found)} cells; "
@@ -69,29 +69,22 @@ def _table(part: pd.DataFrame, cell: Cell) -> str:
             continue
         row = rows[title]
         gap = row["ours_harmonic_mean"] - row["harmonic_mean"]
-        mark = "" if pd.isna(gap) or abs(gap) <= MARK else (" ▲" if gap > 0 else " ▼")
         name = f"**{title}**" if title == "FedFair" else title
         cells = [
             name + (" (collapsed)" if row["collapsed"] else ""),
             f"{_number(row['ours_opt'], 'g')} ({_number(row['opt'], 'g')})",
         ]
-        for metric in ("accuracy", "fairness", "harmonic_mean"):
+        for metric in METRICS:
             spread = _number(row[f"ours_{metric}_std"], ".3f")
             cells.append(f"{_number(row[f'ours_{metric}'], '.3f')}±{spread}")
             cells.append(_number(row[metric], ".2f"))
-        cells.append(_number(gap, "+.3f") + mark)
+        cells.append(_number(gap, "+.3f") + mark(gap))
         cells.append(_number(row["ours_balanced_accuracy"], ".3f"))
-        cells.append(_training(row["ending"], row["loss_gap"], row["settings_diverged"]))
+        # The name says whether it collapsed.
+        ended = row["ending"] if isinstance(row["ending"], str) else UNDEFINED
+        cells.append(words(ended, False, row["loss_gap"], int(row["settings_diverged"])))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def _training(words: object, gap: float, lost: int) -> str:
-    """How it ended, what is left to the optimum, and the settings that nothing came of."""
-    ended = words if isinstance(words, str) else UNDEFINED
-    if ended == "not converged" and not pd.isna(gap):
-        ended += f", {gap:.1e} above the optimum"
-    return f"{ended}; {lost} setting{'s' * (lost > 1)} diverged" if lost else ended
 
 
 def _agreement(tables: pd.DataFrame) -> str:

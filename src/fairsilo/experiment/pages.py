@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.evaluate.intervals import Interval
-from fairsilo.experiment.details import RATE
+from fairsilo.experiment.endings import RATE
 from fairsilo.experiment.grid import Cell, home_of, settings, solver_of
 from fairsilo.experiment.page_parts import (
     ENDINGS,
@@ -25,6 +25,7 @@ from fairsilo.experiment.page_parts import (
 )
 from fairsilo.experiment.results import describe, machine
 from fairsilo.experiment.summary import words
+from fairsilo.experiment.tables import METRICS
 from fairsilo.report import (
     Column,
     Dot,
@@ -40,7 +41,6 @@ from fairsilo.report import (
 from fairsilo.report.html import Child
 
 Row = dict[Hashable, Any]
-FIGURES = ("accuracy", "fairness", "harmonic_mean")
 
 
 def compare_page(
@@ -192,7 +192,7 @@ def _methods_table(rows: list[Row]) -> Html:
         "Method",
         Column("Setting", "figure"),
         "Chosen on",
-        *(Column(name.replace("_", " ").capitalize(), "figure") for name in FIGURES),
+        *(Column(name.replace("_", " ").capitalize(), "figure") for name in METRICS),
         Column("Balanced accuracy", "number", 3),
         "Training",
     ]
@@ -203,7 +203,7 @@ def _methods_table(rows: list[Row]) -> Html:
                 row["method"],
                 _setting(row["setting"]),
                 row["chosen_on"],
-                *(spread(row[name], row[f"{name}_std"]) for name in FIGURES),
+                *(spread(row[name], row[f"{name}_std"]) for name in METRICS),
                 row["balanced_accuracy"],
                 _words(row),
             ]
@@ -216,7 +216,7 @@ def _methods_table(rows: list[Row]) -> Html:
 def _sweep_table(rows: list[Row]) -> Html:
     columns: list[Column | str] = [
         Column("Epsilon", "figure"),
-        *(Column(name.replace("_", " ").capitalize(), "figure") for name in FIGURES),
+        *(Column(name.replace("_", " ").capitalize(), "figure") for name in METRICS),
         Column("Difference of losses (DGEO)", "figure"),
         Column("Balanced accuracy", "number", 3),
         "Training",
@@ -224,7 +224,7 @@ def _sweep_table(rows: list[Row]) -> Html:
     shown = [
         [
             f"{row['epsilon']:g}",
-            *(spread(row[name], row[f"{name}_std"]) for name in (*FIGURES, "dgeo_pooled")),
+            *(spread(row[name], row[f"{name}_std"]) for name in (*METRICS, "dgeo_pooled")),
             row["balanced_accuracy"],
             _words(row),
         ]
@@ -235,8 +235,7 @@ def _sweep_table(rows: list[Row]) -> Html:
 
 def _words(row: Row) -> str:
     lost = int(row.get("settings_diverged") or 0)
-    more = [f"{lost} setting{'s' * (lost > 1)} diverged"] if lost else []
-    return "; ".join([text for text in [words(row["ending"], row["collapsed"])] if text] + more)
+    return words(row["ending"], row["collapsed"], lost=lost)
 
 
 def _dots(name: str, rows: list[Row]) -> Html:

@@ -22,12 +22,11 @@ from fairsilo.experiment.page_parts import (
 )
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.summary import words
-from fairsilo.experiment.tables import METRICS
+from fairsilo.experiment.tables import METRICS, PATHS, counts, mark
 from fairsilo.report import Column, Html, details, grid, paragraph, table, table_page
 from fairsilo.report.html import Child
 
 Row = dict[Hashable, Any]
-PATHS = {"fast": ("newton", "lbfgs"), "agp": ("agp",)}
 NAMES = {"fast": "fast solvers (Newton, L-BFGS)", "agp": "the paper's solver (AGP)"}
 SELECTIONS = {"test": "test rows, as the paper did", "validation": "validation rows, honestly"}
 Verdicts = Sequence[tuple[str, pd.DataFrame]]
@@ -69,7 +68,7 @@ def _lead(verdicts: Verdicts) -> str:
     for name, found in verdicts:
         path, _, selection = name.partition(", ")
         if len(found) and selection == "test":
-            best, near = int(found["best_or_close"].sum()), int(found["near_paper"].sum())
+            best, near = counts(found)
             said.append(
                 f"By {NAMES[path]}, FedFair has the best harmonic mean, or is within 0.005 of it, "
                 f"in {best} of {len(found)} cells, and is within 0.02 of the paper's or above it "
@@ -110,7 +109,7 @@ def _verdicts(verdicts: Verdicts) -> list[Child]:
         ]
         shown = table(columns, rows, dense=True)
         heading = f"{NAMES[path]}, settings chosen on {SELECTIONS[selection]}"
-        best, near = int(found["best_or_close"].sum()), int(found["near_paper"].sum())
+        best, near = counts(found)
         count = f"{heading}: best or close in {best}, near the paper in {near} of {len(found)}"
         blocks += [paragraph(f"{count[0].upper()}{count[1:]}."), shown] if len(blocks) == 1 else [
             details(count, shown)
@@ -166,20 +165,15 @@ def _table(rows: list[Row]) -> Html:
 
 def _row(row: Row) -> list[Child]:
     gap = row["ours_harmonic_mean"] - float(row["harmonic_mean"] or "nan")
-    mark = "" if not abs(gap) > 0.02 else (" \N{BLACK UP-POINTING TRIANGLE}" if gap > 0 else " ▼")
-    ended = words(row["ending"], row["collapsed"])
-    if row["ending"] == "not converged" and not pd.isna(row["loss_gap"]):
-        ended += f", {row['loss_gap']:.1e} above the optimum"
-    if row["settings_diverged"]:
-        ended += f"; {row['settings_diverged']:g} diverged"
+    lost = int(row["settings_diverged"])
     return [
         f"{row['dataset'].upper()}, {row['model'].upper()}",
         row["method"],
         _setting(row["ours_opt"], row["opt"]),
         *(spread(row[f"ours_{name}"], row[f"ours_{name}_std"], row[name]) for name in METRICS),
-        "" if pd.isna(gap) else f"{gap:+.3f}{mark}",
+        "" if pd.isna(gap) else f"{gap:+.3f}{mark(gap)}",
         row["ours_balanced_accuracy"],
-        ended,
+        words(row["ending"], row["collapsed"], row["loss_gap"], lost),
     ]
 
 

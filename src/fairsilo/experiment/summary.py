@@ -7,10 +7,16 @@ from typing import Any
 
 import pandas as pd
 
-from fairsilo.experiment.details import RATE
-from fairsilo.experiment.endings import ending
+from fairsilo.experiment.endings import DETAILS, ending
 from fairsilo.experiment.grid import TITLES
-from fairsilo.experiment.tables import COLLAPSED, METRICS, best_setting, collapsed, mean_std
+from fairsilo.experiment.tables import (
+    COLLAPSED,
+    METRICS,
+    best_setting,
+    collapsed,
+    lost_settings,
+    mean_std,
+)
 
 Line = dict[str, Any]
 
@@ -29,9 +35,7 @@ def compare_summary(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                     "setting": setting if choice else None,
                     **_line(part, setting, METRICS),
                     **_ending(part, method, setting),
-                    "settings_diverged": part.loc[
-                        part["harmonic_mean"].isna(), "setting"
-                    ].nunique(),
+                    "settings_diverged": len(lost_settings(part)),
                 }
             )
     fedfair = {
@@ -56,10 +60,16 @@ def sweep_summary(part: pd.DataFrame, method: str) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def words(ended: object, flat: bool) -> str:
-    """How training ended and whether the model collapsed, in words."""
+def words(ended: object, flat: bool, gap: float | None = None, lost: int = 0) -> str:
+    """Whether the model collapsed, how training ended, what is left to the optimum, in words.
+
+    `lost` counts settings that nothing came of.
+    """
     said = [*(["collapsed"] if flat else []), *([ended] if isinstance(ended, str) else [])]
-    return ", ".join(said)
+    if ended == "not converged" and not pd.isna(gap):
+        said.append(f"{gap:.1e} above the optimum")
+    diverged = [f"{lost} setting{'s' * (lost > 1)} diverged"] if lost else []
+    return "; ".join([*([", ".join(said)] if said else []), *diverged])
 
 
 def remarks(summary: pd.DataFrame) -> list[str]:
@@ -90,7 +100,7 @@ def _line(part: pd.DataFrame, setting: float, metrics: tuple[str, ...]) -> Line:
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
     line: Line = {**mean_std(chosen, metrics)}
     line["balanced_accuracy"] = float(chosen["balanced_accuracy"].mean(skipna=False))
-    paid = [name for name in part if str(name).startswith((RATE, "client_", "bytes_"))]
+    paid = [name for name in part if str(name).startswith((*DETAILS, "bytes_"))]
     return line | {str(name): float(chosen[name].mean(skipna=False)) for name in paid}
 
 

@@ -16,6 +16,10 @@ from fairsilo.experiment.grid import CELLS, OWN, TITLES, Cell, paper_tables, sol
 from fairsilo.experiment.results import Results
 
 METRICS = ("accuracy", "fairness", "harmonic_mean")
+PATHS = {"fast": ("newton", "lbfgs"), "agp": ("agp",)}
+"""The solvers of each path."""
+MARK = 0.02
+"""A harmonic mean this far from the paper's is marked."""
 COLLAPSED = 0.53
 """A balanced accuracy below this, and below FedFair's, is hardly more than a constant answer."""
 
@@ -27,9 +31,13 @@ def best_setting(table: pd.DataFrame, split: str) -> float:
     """
     rows = table[table["split"] == split]
     means = rows.groupby(["setting", "seed"])["harmonic_mean"].mean().groupby("setting").mean()
-    lost = table.loc[table["harmonic_mean"].isna(), "setting"]
-    usable = means[~means.index.isin(lost)]
+    usable = means[~means.index.isin(lost_settings(table))]
     return float("nan") if usable.empty else float(usable.index[int(usable.to_numpy().argmax())])
+
+
+def lost_settings(table: pd.DataFrame) -> list[float]:
+    """The settings at which some training is lost."""
+    return list(table.loc[table["harmonic_mean"].isna(), "setting"].unique())
 
 
 def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
@@ -54,6 +62,18 @@ def mean_std(models: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
 def collapsed(balanced: float, fedfair: float = COLLAPSED) -> bool:
     """Balanced accuracy below 0.53 and below FedFair's in the same cell."""
     return balanced < COLLAPSED and balanced < fedfair
+
+
+def mark(gap: float) -> str:
+    """A triangle where our harmonic mean is far above or below the paper's."""
+    if not abs(gap) > MARK:
+        return ""
+    return " \N{BLACK UP-POINTING TRIANGLE}" if gap > 0 else " \N{BLACK DOWN-POINTING TRIANGLE}"
+
+
+def counts(found: pd.DataFrame) -> tuple[int, int]:
+    """In how many cells of a verdict FedFair is best or close, and near the paper."""
+    return int(found["best_or_close"].sum()), int(found["near_paper"].sum())
 
 
 def build(results: Results) -> pd.DataFrame:
@@ -91,8 +111,7 @@ def _cell_rows(
             # AF runs a fixed number of rounds and claims no optimum.
             trained = table.drop(columns="status") if method == "af" else table
             own |= ending(trained, float(str(own["ours_opt"])), optimum)
-            lost = table.loc[table["harmonic_mean"].isna(), "setting"].nunique()
-            own["settings_diverged"] = lost
+            own["settings_diverged"] = len(lost_settings(table))
             if table["setting"].nunique() == 1:
                 own["ours_opt"] = float("nan")
             rows.append(

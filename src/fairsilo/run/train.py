@@ -133,9 +133,7 @@ def measure(
     limited = options.method in LIMITS_LOSS and options.target_deo is None
     outcome, clients = trained.outcome, prepared.federation.clients
     single = isinstance(task.solver, Agp) and task.engine == "pooled" and options.method != "af"
-    width = 4 if single else 8
     converged = outcome.status is Status.CONVERGED
-    rounds = outcome.rounds + trained.rounds_before
     test = [test_evidence(prepared, one, options.seed) for one in trained.predictors]
     limit = float(np.max(task.epsilon)) if limited else None
     found = {
@@ -170,8 +168,7 @@ def measure(
         ),
         "constant": constant_metrics(prepared, training.common),
         "certificate": _certificate(prepared, test, task.epsilon if limited else None),
-        "bytes_up": trained.numbers_up * width * clients * rounds,
-        "bytes_down": trained.numbers_down * width * clients * rounds,
+        **bytes_sent(trained, clients, single),
         # AF asks once more: for the sums of the columns that its reference points follow.
         "setup_exchanges": SETUP_EXCHANGES + (options.method == "af"),
         "seconds": seconds,
@@ -185,11 +182,7 @@ def measure_training(
     options: Options, prepared: Prepared, task: Task, trained: Trained
 ) -> Training:
     """The training rows as they are. One model per client is measured client by client."""
-    own = itertools.cycle(trained.predictors)
-    silos = [
-        tally_of(one, part.x, part.y, part.s, prepared, options.seed)
-        for one, part in zip(own, prepared.federation.parts(), strict=False)
-    ]
+    silos = tallies_of_clients(prepared, trained, options.seed)
     whole = sum(silos[1:], start=silos[0])
     pairs = prepared.constraints
     return Training(
@@ -206,6 +199,24 @@ def measure_training(
         reason=explain(task, trained, whole, prepared),
         gaps=[gaps_of(whole, pair) for pair in pairs],
     )
+
+
+def tallies_of_clients(prepared: Prepared, trained: Trained, seed: int) -> list[Tally]:
+    """Of each client's training rows, by the common model or by its own."""
+    own = itertools.cycle(trained.predictors)
+    return [
+        tally_of(one, part.x, part.y, part.s, prepared, seed)
+        for one, part in zip(own, prepared.federation.parts(), strict=False)
+    ]
+
+
+def bytes_sent(trained: Trained, clients: int, single: bool) -> dict[str, int]:
+    """What all clients together sent and received in training; `single`: as float32."""
+    times = (4 if single else 8) * clients * (trained.outcome.rounds + trained.rounds_before)
+    return {
+        "bytes_up": trained.numbers_up * times,
+        "bytes_down": trained.numbers_down * times,
+    }
 
 
 def without_figures(metrics: Metrics) -> Metrics:
