@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
+
+TRACE = json.dumps(
+    {
+        "round": [1, 2, 3],
+        "loss": [0.69, 0.5, 0.4],
+        "gap": [0.0, 0.2, 0.1],
+        "multiplier": [0.0, None, 0.3],
+    }
+)
 
 
 def part(values: dict[tuple[float, int, str], tuple[float, float]]) -> pd.DataFrame:
@@ -41,7 +52,8 @@ def trained(settings: tuple[float, ...], members: int = 1, shift: float = 0.0) -
             "dgeo_pooled": 0.05, "status": "converged", "rounds": 7, "loss": 0.5,
             "residual": 1e-8, "violation": 0.0, "rate: <b>women</b>": 0.7, "rate: men": 0.8,
             "client_accuracy_least": 0.6, "client_accuracy_most": 0.9, "client_dgeo_largest": 0.2,
-            "bytes_up": 12_000, "bytes_down": 1_200,
+            "bytes_up": 12_000, "bytes_down": 1_200, "accuracy_low": 0.65,
+            "accuracy_high": 0.75, "fairness_low": 0.6, "fairness_high": 1.0, "trace": TRACE,
         }
     )  # fmt: skip
     return many.assign(**ended)

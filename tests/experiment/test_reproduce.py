@@ -57,6 +57,8 @@ def test_one_cell_and_nothing_twice(
     models = results.read("fast", cell, "st")
     assert models.groupby(["setting", "seed", "split"]).size().eq(10).all()
     assert "python" in json.loads(models["made_by"].iloc[0])
+    for method in (*cell.methods, "constant"):
+        check_details(results.read("fast", cell, method))
     assert all(path.stat().st_size > 10_000 for path in draw_all(results, "fast"))
     assert "FedFair" in (tmp_path / "report.html").read_text()
     # A part that was not finished when the power failed is computed again, alone.
@@ -70,6 +72,28 @@ def test_one_cell_and_nothing_twice(
     monkeypatch.setattr(module, "part_rows", fake)
     assert run_parts(results, [cell], "fast", raw_data_dir, say) == 1
     assert calls == ["eo"]
+
+
+def check_details(models: pd.DataFrame) -> None:
+    """How sure, who pays, how training went: all there, and in keeping with the figures."""
+    for name in ("accuracy", "fairness"):
+        assert (models[f"{name}_low"] <= models[name] + 1e-12).all()
+        assert (models[f"{name}_high"] >= models[name] - 1e-12).all()
+        assert (models[f"{name}_high"] - models[f"{name}_low"]).between(0.005, 0.5).all()
+    rates = models.filter(like="rate: ")
+    assert rates.shape[1] == 2
+    gap = (rates.iloc[:, 0] - rates.iloc[:, 1]).abs()
+    np.testing.assert_allclose(1 - gap, models["fairness"], atol=1e-12)
+    if "trace" in models:
+        tested = models[models["split"] == "test"]
+        assert (tested["client_accuracy_least"] <= tested["client_accuracy_most"]).all()
+        assert (tested["client_dgeo_largest"] >= 0).all()
+        kept = tested.dropna(subset="trace")
+        assert len(kept) == kept["setting"].nunique() == models["setting"].nunique()
+        for row in kept.to_dict("records"):
+            trace = json.loads(row["trace"])
+            assert trace["round"][-1] == row["rounds"]
+            assert trace["loss"][-1] == pytest.approx(row["loss"], rel=1e-4)
 
 
 def test_the_papers_solver_alone_fills_every_cell(
@@ -101,6 +125,8 @@ def test_the_papers_solver_alone_fills_every_cell(
     page = (tmp_path / "report.html").read_text()
     assert page.count('class="chart scatter"') == 12
     assert page.count('class="chart lines pointed"') == 12
+    assert page.count('class="chart dots"') == 12
+    assert page.count('class="chart lines"') == 36
 
 
 def test_the_theorems_hold_on_held_out_rows() -> None:

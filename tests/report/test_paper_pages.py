@@ -77,9 +77,9 @@ def reproduced(folder: Path) -> str:
 
 
 PAGES: dict[str, tuple[Callable[[Path], str], int]] = {
-    "compare": (compared, 3),
-    "sweep": (swept, 2),
-    "reproduce": (reproduced, 8),
+    "compare": (compared, 6),
+    "sweep": (swept, 7),
+    "reproduce": (reproduced, 24),
 }
 
 

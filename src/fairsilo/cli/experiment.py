@@ -60,7 +60,7 @@ def compare(
     for method in (*cell.methods, "constant"):
         count = len(settings(cell, method))
         _say(f"{cell.name}: {TITLES[method]}" + (f", {count} settings" if count > 1 else ""))
-        rows = part_rows(tables, method, solver, validation=True, details=True)
+        rows = part_rows(tables, method, solver, validation=True)
         parts[method] = without_lost(pd.DataFrame(rows))
     summary = compare_summary(parts)
     name = solver_of(solver, cell)[0].name
@@ -68,9 +68,9 @@ def compare(
     _print(summary, f"{cell.title}: {_seeds(seeds)}, {name}", shown)
     for line in remarks(summary):
         print(line)
-    write_atomic(folder / "compare.csv", as_csv(summary).encode())
+    write_atomic(folder / "compare.csv", as_csv(summary.drop(columns="trace")).encode())
     every = pd.concat([part.assign(method=name) for name, part in parts.items()])
-    write_atomic(folder / "models.csv", every.to_csv(index=False).encode())
+    write_atomic(folder / "models.csv", every.drop(columns="trace").to_csv(index=False).encode())
     command = (
         f"fairsilo compare --data {data} --partition {partition} --model {model} "
         f"--seeds {seeds} --solver {solver}"
@@ -116,7 +116,7 @@ def sweep(
     count = f"{len(values)} settings" if len(values) > 1 else f"epsilon {values[0]:g}"
     _say(f"{cell.name}: {method}, {count}, {_seeds(seeds)}")
     solving = solver_of(home_of(solver, method), cell, method)
-    rows = run_method(cell, method, values, solving, tables.full, details=True)
+    rows = run_method(cell, method, values, solving, tables.full)
     summary = sweep_summary(without_lost(pd.DataFrame(rows)), method)
     ended = [words(*pair) for pair in zip(summary["ending"], summary["collapsed"], strict=True)]
     shown = ["epsilon", *_FIGURES, "dgeo_pooled", "ending"]
@@ -124,7 +124,7 @@ def sweep(
     if summary["collapsed"].any():
         print("collapsed: balanced accuracy below 0.53, hardly more than one answer for everybody")
     folder = out or Path("runs") / f"sweep-{method}-{cell.name}"
-    write_atomic(folder / "sweep.csv", as_csv(summary).encode())
+    write_atomic(folder / "sweep.csv", as_csv(summary.drop(columns="trace")).encode())
     command = (
         f"fairsilo sweep --method {method} --epsilons {','.join(f'{v:g}' for v in values)} "
         f"--data {data} --partition {partition} --model {model} --seeds {seeds} --solver {solver}"

@@ -10,11 +10,11 @@ from typing import Any
 
 from fairsilo.compute import jax
 from fairsilo.evaluate import Tally, summary
-from fairsilo.experiment.details import by_client, group_rates, sent
+from fairsilo.experiment.details import by_client, group_rates, intervals, sent, trace
 from fairsilo.experiment.grid import Cell
 from fairsilo.fairness import Estimator
-from fairsilo.method import METHODS, Plain, Task, Trained
-from fairsilo.method.base import labels_and_losses
+from fairsilo.method import METHODS, Task, Trained
+from fairsilo.method.answers import on_rows
 from fairsilo.method.calibrated import fit_calibrated
 from fairsilo.method.constrained import solve_many
 from fairsilo.method.equalized_odds import fit_equalized_odds
@@ -24,7 +24,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition.hold_out import hold_out as set_aside
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.train import constant_metrics
+from fairsilo.run.train import constant_metrics, constant_tally
 from fairsilo.solver import Agp, Solver
 
 Row = dict[str, Any]
@@ -69,27 +69,28 @@ def run_method(
     solver: tuple[Solver, int],
     draws: Sequence[Draw],
     base: list[Trained] | None = None,
-    details: bool = False,
 ) -> list[Row]:
     """Train with every setting on every draw, and measure every model.
 
-    `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too.
-    `details` adds who pays for each model and what was sent.
+    `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too. Models that
+    are tested on the test rows are also measured client by client, and of the first of them some
+    rounds are kept.
     """
     rows: list[Row] = []
     tasks = [_task(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
     solved = _train(method, tasks, settings, [] if base is None else base)
     for draw, per_setting in zip(draws, solved, strict=True):
-        for setting, trained in zip(settings, per_setting, strict=True):
+        whole = draw.split == "test"
+        clients = (
+            by_client(draw.prepared, per_setting, draw.seed) if whole else [{}] * len(settings)
+        )
+        for setting, trained, paid in zip(settings, per_setting, clients, strict=True):
             common = {"setting": setting, "seed": draw.seed, "split": draw.split}
-            ended = _ending(trained)
-            if details:
-                ended |= sent(draw.prepared, trained, solver[0], method)
-                ended |= by_client(draw.prepared, trained, draw.seed)
-            rows += [
-                {**common, "member": member, **measured, **ended}
-                for member, measured in enumerate(_measure(draw, trained, details))
-            ]
+            ended = _ending(trained) | sent(draw.prepared, trained, solver[0], method) | paid
+            measured = [{**common, **one, **ended} for one in _measure(draw, trained)]
+            if draw is draws[0]:
+                measured[0]["trace"] = trace(trained)
+            rows += measured
     return rows
 
 
@@ -102,6 +103,7 @@ def constant_rows(draws: Sequence[Draw]) -> list[Row]:
             "split": draw.split,
             "member": 0,
             **constant_metrics(draw.prepared),
+            **_details(draw.prepared, constant_tally(draw.prepared)),
         }
         for draw in draws
     ]
@@ -164,19 +166,19 @@ def _batched(
         yield from many(group, settings, None, thin)
 
 
-def _measure(draw: Draw, trained: Trained, details: bool) -> Iterator[Row]:
-    prepared, seed = draw.prepared, draw.seed
+def _measure(draw: Draw, trained: Trained) -> Iterator[Row]:
+    prepared = draw.prepared
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
-    plain = [one for one in trained.predictors if isinstance(one, Plain)]
-    if len(plain) == len(trained.predictors):
-        outputs = labels_and_losses(plain, x, y)
-    else:
-        outputs = [(one.labels(x, s, seed), one.losses(x, y, s)) for one in trained.predictors]
-    shape = {"groups": len(prepared.schema.groups), "classes": len(prepared.schema.classes)}
-    for labels, losses in outputs:
-        tally = Tally.of(y, s, labels, losses, **shape)
-        rates = group_rates(prepared, tally) if details else {}
-        yield {**summary(tally, prepared.constraints), **rates}
+    groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
+    answers = on_rows(trained.predictors, x, y, s, draw.seed)
+    for member, (labels, losses) in enumerate(answers):
+        tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
+        figures = summary(tally, prepared.constraints)
+        yield {"member": member, **figures, **_details(prepared, tally)}
+
+
+def _details(prepared: Prepared, tally: Tally) -> Row:
+    return intervals(prepared, tally) | group_rates(prepared, tally)
 
 
 def _ending(trained: Trained) -> Row:

@@ -1,13 +1,45 @@
-"""Who pays for a model, and what training it sent: what the pages of compare and sweep show."""
+"""What a page says of a model beside its figures: how sure, who pays, how training went."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from fairsilo.evaluate import Tally, clients_of
+from fairsilo.evaluate.intervals import Interval, largest_of, newcombe, wilson
 from fairsilo.experiment.endings import RATE
 from fairsilo.method import Trained
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.train import bytes_sent, tallies_of_clients
-from fairsilo.solver import Agp, Solver
+from fairsilo.solver import Agp, Record, Solver
+
+POINTS = 60
+"""The most rounds of a training that are kept."""
+
+
+def intervals(prepared: Prepared, tally: Tally) -> dict[str, float | None]:
+    """Where accuracy (Wilson) and fairness (Newcombe, of the gap in rates) lie, at 95 %."""
+    (pair,) = prepared.cell_pairs
+    counts = [
+        int(side[group, pair.c])
+        for group in (pair.a, pair.b)
+        for side in (tally.right, tally.cells)
+    ]
+    gap = newcombe(*counts)
+    size = None if gap is None else largest_of([gap], [gap])
+    spans = {
+        "accuracy": wilson(int(tally.right.sum()), int(tally.cells.sum())),
+        "fairness": None if size is None else Interval(1 - size.high, 1 - size.low),
+    }
+    return {
+        f"{name}_{end}": None if span is None else float(getattr(span, end))
+        for name, span in spans.items()
+        for end in ("low", "high")
+    }
 
 
 def group_rates(prepared: Prepared, tally: Tally) -> dict[str, float]:
@@ -23,21 +55,55 @@ def group_rates(prepared: Prepared, tally: Tally) -> dict[str, float]:
     }
 
 
-def by_client(prepared: Prepared, trained: Trained, seed: int) -> dict[str, float]:
+def by_client(prepared: Prepared, trained: Sequence[Trained], seed: int) -> list[dict[str, float]]:
     """The least and the most accurate client and the largest gap, on the clients' training rows."""
-    tallies = tallies_of_clients(prepared, trained, seed)
-    named = dict(zip(prepared.client_names, tallies, strict=True))
-    found = clients_of(named, prepared.constraints)
-    accuracies = [one["accuracy"] for one in found if one["accuracy"] is not None]
-    gaps = [one["dgeo"] for one in found if one["dgeo"] is not None]
-    return {
-        "client_accuracy_least": min(accuracies),
-        "client_accuracy_most": max(accuracies),
-        "client_dgeo_largest": max(map(abs, gaps), default=float("nan")),
-    }
+    found = []
+    for tallies in tallies_of_clients(prepared, trained, seed):
+        named = dict(zip(prepared.client_names, tallies, strict=True))
+        clients = clients_of(named, prepared.constraints)
+        accuracies = [one["accuracy"] for one in clients if one["accuracy"] is not None]
+        gaps = [one["dgeo"] for one in clients if one["dgeo"] is not None]
+        found.append(
+            {
+                "client_accuracy_least": min(accuracies),
+                "client_accuracy_most": max(accuracies),
+                "client_dgeo_largest": max(map(abs, gaps), default=float("nan")),
+            }
+        )
+    return found
 
 
 def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> dict[str, int]:
     """Bytes that all clients together sent and received while training."""
     single = isinstance(solver, Agp) and method != "af"
     return bytes_sent(trained, prepared.federation.clients, single)
+
+
+def trace(trained: Trained) -> str:
+    """Some rounds of a training, as JSON: loss, and of the gaps and multipliers the largest."""
+    rounds, history = trained.outcome.rounds, trained.outcome.history
+    count = len(np.asarray(history.loss))
+    some = np.unique(np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64))
+    # A thin history has its records at equal distances.
+    numbers = np.ceil((some + 1) * (rounds / count))
+    columns: dict[str, npt.NDArray[Any]] = {
+        "round": numbers,
+        "loss": np.asarray(history.loss)[some],
+        "gap": _largest(history, "d")[some],
+        "multiplier": _largest(history, "mu")[some],
+    }
+    return json.dumps({name: _brief(values) for name, values in columns.items()})
+
+
+def _largest(history: Record, name: str) -> npt.NDArray[np.float64]:
+    """Of several gaps or multipliers the one that is farthest from zero; of none, nothing."""
+    values = np.asarray(getattr(history, name), np.float64)
+    if not values.shape[1]:
+        return np.full(len(values), np.nan)
+    place = np.argmax(np.abs(np.nan_to_num(values)), axis=1)[:, None]
+    largest: npt.NDArray[np.float64] = np.take_along_axis(values, place, axis=1)[:, 0]
+    return largest
+
+
+def _brief(values: npt.NDArray[Any]) -> list[float | None]:
+    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in values]

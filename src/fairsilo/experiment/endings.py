@@ -35,8 +35,12 @@ FIGURES = (
 )
 RATE = "rate: "
 """Columns that begin so are true-positive rates, one for each group."""
-DETAILS = (RATE, "client_")
 _RUN = ["setting", "seed", "split"]
+
+
+def is_detail(column: str) -> bool:
+    """Whether a column says who pays for a model, or how sure one can be of its figures."""
+    return column.startswith((RATE, "client_")) or column.endswith(("_low", "_high"))
 
 
 def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -51,7 +55,7 @@ def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd
     if optimum is not None:
         above = loss_gap(table, optimum) + table["violation"].to_numpy()
         lost |= above > LOST
-    known = [name for name in table if name in FIGURES or str(name).startswith(DETAILS)]
+    known = [name for name in table if name in FIGURES or is_detail(str(name))]
     kept = table.copy()
     kept.loc[lost, known] = np.nan
     kept.loc[lost, "status"] = "diverged"

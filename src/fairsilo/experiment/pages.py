@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from fairsilo.evaluate.intervals import Interval
 from fairsilo.experiment.endings import RATE
 from fairsilo.experiment.grid import Cell, home_of, settings, solver_of
+from fairsilo.experiment.page_models import (
+    LINES,
+    PAYS,
+    REPAIRS,
+    SURE,
+    Heads,
+    Row,
+    pays_table,
+    sure_dots,
+    sure_table,
+    training_lines,
+    training_table,
+)
 from fairsilo.experiment.page_parts import (
     ENDINGS,
     HOW,
@@ -28,10 +39,8 @@ from fairsilo.experiment.summary import words
 from fairsilo.experiment.tables import METRICS
 from fairsilo.report import (
     Column,
-    Dot,
     Html,
     Line,
-    dots,
     grid,
     lines,
     paragraph,
@@ -39,8 +48,6 @@ from fairsilo.report import (
     table_page,
 )
 from fairsilo.report.html import Child
-
-Row = dict[Hashable, Any]
 
 
 def compare_page(
@@ -54,6 +61,7 @@ def compare_page(
     """All methods side by side."""
     rows = summary.to_dict("records")
     best = [row for row in rows if row["chosen_on"] in ("", "test")]
+    names = [row["method"] for row in best]
     sections: list[tuple[str, list[Child]]] = [
         (
             "Accuracy against fairness",
@@ -77,11 +85,9 @@ def compare_page(
                 ),
                 _methods_table(rows),
                 paragraph(ENDINGS),
-                grid(*(_dots(name, best) for name in ("fairness", "accuracy"))),
             ],
         ),
-        ("Who pays for it?", _pays(best, "Method", [row["method"] for row in best])),
-        ("How training went", [_training(best, "Method", [row["method"] for row in best])]),
+        *_models(best, names, {"method": "Method"}),
         ("The methods", [methods_explained([row["method"] for row in rows])]),
         (
             "Settings",
@@ -115,9 +121,9 @@ def sweep_page(
     cell: Cell, method: str, summary: pd.DataFrame, command: str, path: str, seeds: int
 ) -> str:
     """Fairness and accuracy against epsilon."""
-    rows = summary.to_dict("records")
     x = summary["epsilon"].tolist()
-    names = [f"{value:g}" for value in x]
+    names = [f"epsilon {value:g}" for value in x]
+    rows = summary.assign(name=[f"{value:g}" for value in x]).to_dict("records")
     sections: list[tuple[str, list[Child]]] = [
         (
             "The effect of epsilon",
@@ -132,8 +138,7 @@ def sweep_page(
                 paragraph(ENDINGS.replace(" and below FedFair's", "")),
             ],
         ),
-        ("Who pays for it?", [*_rate_lines(x, summary), *_pays(rows, "Epsilon", names)]),
-        ("How training went", [_training(rows, "Epsilon", names)]),
+        *_models(rows, names, {"name": Column("Epsilon", "figure")}, _rate_lines(x, summary)),
         (
             "Settings",
             [
@@ -238,44 +243,36 @@ def _words(row: Row) -> str:
     return words(row["ending"], row["collapsed"], lost=lost)
 
 
-def _dots(name: str, rows: list[Row]) -> Html:
-    return dots(
-        f"{name.capitalize()} on the test rows",
-        [
-            Dot(
-                row["method"],
-                row[name],
-                Interval(row[name] - row[f"{name}_std"], row[name] + row[f"{name}_std"]),
-            )
-            for row in rows
-            if not pd.isna(row[name])
-        ],
-        caption="Mean and one standard deviation to either side; chosen on the test rows",
-    )
-
-
-def _pays(rows: list[Row], first: str, names: list[str]) -> list[Child]:
-    groups = [str(key) for key in rows[0] if str(key).startswith(RATE)]
-    columns: list[Column | str] = [
-        first,
-        *(Column(f"{key.removeprefix(RATE)}: recognised", "percent") for key in groups),
-        Column("Least accurate client", "percent"),
-        Column("Most accurate client", "percent"),
-        Column("Largest gap of a client (DGEO)", "number", 3),
-    ]
-    keys = [*groups, "client_accuracy_least", "client_accuracy_most", "client_dgeo_largest"]
-    shown = [
-        [name, *(None if pd.isna(row.get(key)) else row[key] for key in keys)]
-        for name, row in zip(names, rows, strict=True)
-        if not all(pd.isna(row.get(key)) for key in keys)
-    ]
+def _models(
+    rows: list[Row],
+    names: list[str],
+    heads: Heads,
+    rates: Sequence[Child] = (),
+) -> list[tuple[str, list[Child]]]:
+    """How sure one can be of each model, who pays for it, how its training went."""
     return [
-        paragraph(
-            "Recognised: the share of the group's test rows of the protected class that is "
-            "predicted so. Accuracy and the gap of single clients are on their training rows. "
-            "All are means over the data sets."
+        (
+            "How sure are we?",
+            [
+                paragraph(SURE),
+                grid(
+                    *(
+                        sure_dots(f"{name.capitalize()} on the test rows", name, rows, names)
+                        for name in ("fairness", "accuracy")
+                    )
+                ),
+                sure_table(rows, heads),
+            ],
         ),
-        table(columns, shown, dense=True),
+        ("Who pays for it?", [*rates, paragraph(PAYS), pays_table(rows, heads)]),
+        (
+            "How training went",
+            [
+                paragraph(f"{LINES} {REPAIRS}" if "method" in heads else LINES),
+                grid(*training_lines(rows, names)),
+                training_table(rows, heads),
+            ],
+        ),
     ]
 
 
@@ -293,28 +290,6 @@ def _rate_lines(x: list[float], summary: pd.DataFrame) -> list[Child]:
             caption="Test rows whose true class is the protected one",
         )
     ]
-
-
-def _training(rows: list[Row], first: str, names: list[str]) -> Html:
-    columns: list[Column | str] = [
-        first,
-        Column("Rounds", "count"),
-        Column("Sent by all clients", "size"),
-        Column("Received by all clients", "size"),
-        "Ended",
-    ]
-    shown = [
-        [
-            name,
-            None if pd.isna(row.get("rounds")) else int(row["rounds"]),
-            None if pd.isna(row.get("bytes_up")) else int(row["bytes_up"]),
-            None if pd.isna(row.get("bytes_down")) else int(row["bytes_down"]),
-            row["ending"] if isinstance(row["ending"], str) else "",
-        ]
-        for name, row in zip(names, rows, strict=True)
-        if name != "Constant"
-    ]
-    return table(columns, shown, dense=True)
 
 
 def _solver(path: str, cell: Cell, method: str) -> str:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 
 from fairsilo.experiment.figures import curve
 from fairsilo.experiment.grid import CELLS, TITLES, Cell
+from fairsilo.experiment.page_models import (
+    LINES,
+    PAYS,
+    REPAIRS,
+    SURE,
+    Row,
+    pays_table,
+    sure_dots,
+    sure_table,
+    training_lines,
+    training_table,
+)
 from fairsilo.experiment.page_parts import (
     ENDINGS,
     HOW,
@@ -21,12 +32,11 @@ from fairsilo.experiment.page_parts import (
     spread,
 )
 from fairsilo.experiment.results import Results
-from fairsilo.experiment.summary import words
+from fairsilo.experiment.summary import compare_summary, words
 from fairsilo.experiment.tables import METRICS, PATHS, counts, mark
 from fairsilo.report import Column, Html, details, grid, paragraph, table, table_page
 from fairsilo.report.html import Child
 
-Row = dict[Hashable, Any]
 NAMES = {"fast": "fast solvers (Newton, L-BFGS)", "agp": "the paper's solver (AGP)"}
 SELECTIONS = {"test": "test rows, as the paper did", "validation": "validation rows, honestly"}
 Verdicts = Sequence[tuple[str, pd.DataFrame]]
@@ -55,12 +65,55 @@ def reproduce_page(
             if panels:
                 name = title if path == paths[0] else f"{title.partition(':')[0]}, {path.upper()}"
                 sections.append((name, [paragraph(f"By {NAMES[path]}. {caption}"), grid(*panels)]))
+    sections += _models(results, paths)
     if theorems is not None:
         sections.append(
             ("The theorems, on held-out rows", [paragraph(_THEOREMS), _bounds(theorems)])
         )
     sections.append(("Settings", [settings_table([("Seeds", seeds_text()), *_runs(results)])]))
     return table_page("The paper, reproduced", sections, lead=_lead(verdicts), header=[HOW])
+
+
+def _models(results: Results, paths: list[str]) -> list[tuple[str, list[Child]]]:
+    """How sure one can be of the models of Tables 1 and 2, who pays, how training went.
+
+    Settings are those chosen on the test rows; the second path is folded away.
+    """
+    sure: list[Child] = [paragraph(SURE)]
+    pays: list[Child] = [paragraph(PAYS)]
+    went: list[Child] = [paragraph(f"{LINES} {REPAIRS}")]
+    for path in paths:
+        lines = {
+            cell: compare_summary(parts).query("chosen_on != 'validation'").to_dict("records")
+            for cell in CELLS
+            if "fedfair" in (parts := _parts(results, cell, path))
+        }
+        names = {cell: [str(row["method"]) for row in rows] for cell, rows in lines.items()}
+        dots = grid(
+            *(sure_dots(cell.title, "fairness", rows, names[cell]) for cell, rows in lines.items())
+        )
+        charts = [
+            grid(*training_lines(rows, names[cell], cell.title)) for cell, rows in lines.items()
+        ]
+        by_data: dict[str, list[Row]] = {}
+        for cell, rows in lines.items():
+            by_data.setdefault(cell.data, []).extend({**row, "cell": cell.title} for row in rows)
+        every = [row for rows in by_data.values() for row in rows]
+        heads = {"cell": "Cell", "method": "Method"}
+        # Groups have other names in other data sets.
+        paid = [pays_table(rows, heads) for rows in by_data.values()]
+        by = f"By {NAMES[path]}"
+        if path == paths[0]:
+            sure += [paragraph(f"{by}: fairness."), dots]
+            pays += [paragraph(f"{by}."), *paid]
+            went += [paragraph(f"{by}."), *charts]
+        else:
+            sure.append(details(f"{by}: fairness", dots))
+            pays.append(details(by, *paid))
+            went.append(details(by, *charts))
+        sure.append(details(f"{by}: accuracy and fairness in figures", sure_table(every, heads)))
+        went.append(details(f"{by}: rounds and bytes", training_table(every, heads)))
+    return [("How sure are we?", sure), ("Who pays for it?", pays), ("How training went", went)]
 
 
 def _lead(verdicts: Verdicts) -> str:
@@ -182,12 +235,16 @@ def _setting(ours: float | None, paper: float | None) -> str:
     return text if paper is None or pd.isna(paper) else f"{text} ({paper:g})"
 
 
-def _panel(results: Results, cell: Cell, path: str) -> Html | None:
-    parts = {
+def _parts(results: Results, cell: Cell, path: str) -> dict[str, pd.DataFrame]:
+    return {
         method: results.models(path, cell, method)
-        for method in cell.methods
+        for method in (*cell.methods, "constant")
         if results.has(path, cell, method)
     }
+
+
+def _panel(results: Results, cell: Cell, path: str) -> Html | None:
+    parts = _parts(results, cell, path)
     return scatter_of(cell.title, parts) if "fedfair" in parts else None
 
 

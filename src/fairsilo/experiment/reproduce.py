@@ -125,9 +125,7 @@ class _Progress:
             self.finished += _weight(cell, method)
 
 
-def part_rows(
-    tables: Tables, method: str, path: str, validation: bool, details: bool = False
-) -> list[dict[str, object]]:
+def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[dict[str, object]]:
     """One method in one cell: every setting and seed, on test and on validation rows."""
     if method == "constant":
         return constant_rows(tables.full)
@@ -137,7 +135,7 @@ def part_rows(
     base = tables.base.setdefault(path, [])
     choice = len(grid) > 1
     draws = [*tables.full, *tables.held] if validation and choice else tables.full
-    rows = run_method(cell, method, grid, solver, draws, base, details)
+    rows = run_method(cell, method, grid, solver, draws, base)
     if validation and not choice:
         # Nothing to choose: the honest choice is the same model.
         rows += [{**row, "split": "validation"} for row in rows]

@@ -19,6 +19,9 @@ from fairsilo.data import write_atomic
 from fairsilo.experiment.endings import without_lost
 from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
 
+KEPT = ("figures", "intervals", "groups", "clients", "bytes", "trace")
+"""What a part says of its models; a part that lacks some of it is computed again."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -124,6 +127,7 @@ def question(path: str, cell: Cell, method: str, validation: bool) -> str:
             "solver": repr(solver),
             "rounds": rounds,
             "validation": validation,
+            "kept": KEPT,
         }
     )
 

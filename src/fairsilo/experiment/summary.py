@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairsilo.experiment.endings import DETAILS, ending
+from fairsilo.experiment.endings import ending, is_detail
 from fairsilo.experiment.grid import TITLES
 from fairsilo.experiment.tables import (
     COLLAPSED,
@@ -100,13 +100,15 @@ def _line(part: pd.DataFrame, setting: float, metrics: tuple[str, ...]) -> Line:
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
     line: Line = {**mean_std(chosen, metrics)}
     line["balanced_accuracy"] = float(chosen["balanced_accuracy"].mean(skipna=False))
-    paid = [name for name in part if str(name).startswith((*DETAILS, "bytes_"))]
-    return line | {str(name): float(chosen[name].mean(skipna=False)) for name in paid}
+    more = [name for name in part if is_detail(str(name)) or str(name).startswith("bytes_")]
+    line |= {str(name): float(chosen[name].mean(skipna=False)) for name in more}
+    traces = [one for one in chosen.get("trace", ()) if isinstance(one, str)]
+    return line | {"trace": traces[0] if traces else None}
 
 
 def _ending(part: pd.DataFrame, method: str, setting: float) -> Line:
     """AF runs a fixed number of rounds and claims no optimum; a constant is not trained."""
-    if method in ("af", "constant"):
-        return {"ending": None, "rounds": None}
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
-    return {"ending": ending(part, setting)["ending"], "rounds": float(chosen["rounds"].max())}
+    rounds = None if method == "constant" else float(chosen["rounds"].max())
+    claims = method not in ("af", "constant")
+    return {"ending": ending(part, setting)["ending"] if claims else None, "rounds": rounds}

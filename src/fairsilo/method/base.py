@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,18 @@ def _losses(model: Model, theta: jax.Array, x: jax.Array, y: jax.Array) -> jax.A
     return cross_entropy(model.scores(theta, x), y)
 
 
+SMALL = 1 << 15
+"""Tables of fewer rows come in many sizes: those of clients, or batches to predict."""
+
+
+def filled(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Rows of zeros added, an eighth at most, so that a program serves tables of many sizes."""
+    count = len(rows)
+    step = 1 << max(count.bit_length() - 4, 0)
+    more = -count % step if count < SMALL else 0
+    return np.pad(rows, [(0, more)] + [(0, 0)] * (rows.ndim - 1)) if more else rows
+
+
 @dataclass(frozen=True)
 class Plain:
     """The model itself: the most probable class, the lower one on a tie."""
@@ -76,7 +88,8 @@ class Plain:
 
     def probabilities(self, x: Floats, s: Ints) -> Floats:
         """Class probabilities, (n, classes)."""
-        return np.asarray(_probabilities(self.model, self.theta, jnp.asarray(x)))
+        rows = jnp.asarray(filled(x))
+        return np.asarray(_probabilities(self.model, self.theta, rows))[: len(x)]
 
     def labels(self, x: Floats, s: Ints, seed: int = 0) -> Ints:
         """The most probable class."""
@@ -85,7 +98,8 @@ class Plain:
 
     def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
         """Cross-entropy of every row."""
-        return np.asarray(_losses(self.model, self.theta, jnp.asarray(x), jnp.asarray(y)))
+        rows, labels = jnp.asarray(filled(x)), jnp.asarray(filled(y))
+        return np.asarray(_losses(self.model, self.theta, rows, labels))[: len(x)]
 
 
 @partial(jax.jit, static_argnames="model")
@@ -103,8 +117,12 @@ def _outputs(
 def labels_and_losses(predictors: Sequence[Plain], x: Floats, y: Ints) -> list[tuple[Ints, Floats]]:
     """What `labels` and `losses` of each say, for many models of one kind in one program."""
     thetas = np.stack([one.theta for one in predictors])
-    labels, losses = _outputs(predictors[0].model, thetas, jnp.asarray(x), jnp.asarray(y))
-    return list(zip(np.asarray(labels, np.int64), np.asarray(losses), strict=True))
+    rows, classes = jnp.asarray(filled(x)), jnp.asarray(filled(y))
+    labels, losses = (
+        np.asarray(part)[:, : len(x)]
+        for part in _outputs(predictors[0].model, thetas, rows, classes)
+    )
+    return list(zip(labels.astype(np.int64), losses, strict=True))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
 from fairsilo.method import BASES, METHODS, REPAIRS, Predictor, Task, Trained, repair
+from fairsilo.method.answers import Answer, on_own_rows
 from fairsilo.method.base import Floats, Ints
 from fairsilo.method.target import proxy, search
 from fairsilo.model import MODELS
@@ -182,7 +183,7 @@ def measure_training(
     options: Options, prepared: Prepared, task: Task, trained: Trained
 ) -> Training:
     """The training rows as they are. One model per client is measured client by client."""
-    silos = tallies_of_clients(prepared, trained, options.seed)
+    (silos,) = tallies_of_clients(prepared, [trained], options.seed)
     whole = sum(silos[1:], start=silos[0])
     pairs = prepared.constraints
     return Training(
@@ -201,13 +202,21 @@ def measure_training(
     )
 
 
-def tallies_of_clients(prepared: Prepared, trained: Trained, seed: int) -> list[Tally]:
-    """Of each client's training rows, by the common model or by its own."""
-    own = itertools.cycle(trained.predictors)
-    return [
-        tally_of(one, part.x, part.y, part.s, prepared, seed)
-        for one, part in zip(own, prepared.federation.parts(), strict=False)
-    ]
+def tallies_of_clients(
+    prepared: Prepared, trained: Sequence[Trained], seed: int
+) -> list[list[Tally]]:
+    """For each training, of each client's training rows, by the common model or by its own."""
+    found = []
+    silos = list(prepared.federation.parts())
+    for one, answers in zip(trained, on_own_rows(trained, prepared.federation, seed), strict=True):
+        own = itertools.cycle(one.predictors)
+        found.append(
+            [
+                _tally(answer, next(own), part.x, part.y, part.s, prepared)
+                for answer, part in zip(answers, silos, strict=True)
+            ]
+        )
+    return found
 
 
 def bytes_sent(trained: Trained, clients: int, single: bool) -> dict[str, int]:
@@ -242,9 +251,15 @@ def tally_of(
     predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared, seed: int
 ) -> Tally:
     """Counts and losses of a predictor on some rows."""
+    answer = predictor.labels(x, s, seed), predictor.losses(x, y, s)
+    return _tally(answer, predictor, x, y, s, prepared)
+
+
+def _tally(
+    answer: Answer, predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared
+) -> Tally:
     groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
-    labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
-    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
+    tally = Tally.of(y, s, *answer, groups=groups, classes=classes)
     return _with_claims(tally, predictor, x, y, s, prepared)
 
 
@@ -358,12 +373,12 @@ def _on_average(prepared: Prepared, test: Sequence[Evidence]) -> dict[str, float
     return average([summary(one.tally, prepared.constraints, prepared.compared) for one in test])
 
 
-def constant_metrics(prepared: Prepared, common: int | None = None) -> dict[str, float | None]:
-    """Always the most frequent training class: what any model has to beat."""
+def constant_tally(prepared: Prepared, common: int | None = None) -> Tally:
+    """Of the test rows, were all of them given the most frequent training class."""
     schema, y, s = prepared.schema, prepared.test_y, prepared.test_s
     if common is None:
         common = int(np.argmax(np.bincount(prepared.federation.y, minlength=len(schema.classes))))
-    tally = Tally.of(
+    return Tally.of(
         y,
         s,
         np.full(len(y), common),
@@ -371,6 +386,11 @@ def constant_metrics(prepared: Prepared, common: int | None = None) -> dict[str,
         groups=len(schema.groups),
         classes=len(schema.classes),
     )
+
+
+def constant_metrics(prepared: Prepared, common: int | None = None) -> dict[str, float | None]:
+    """Always the most frequent training class: what any model has to beat."""
+    tally = constant_tally(prepared, common)
     result = summary(tally, prepared.constraints, prepared.compared)
     result.pop("dgeo_pooled")
     return result

@@ -80,9 +80,9 @@
     const cursor = svg.querySelector(".cursor");
     const title = svg.querySelector("title");
     if (title) title.remove();
-    const pins = data.series.map((_, k) => {
+    const pins = data.series.map((one) => {
       const pin = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-      pin.setAttribute("class", `pin s${k % 8} off`);
+      pin.setAttribute("class", `pin s${one.k % 8} off`);
       pin.setAttribute("r", "4.5");
       svg.append(pin);
       return pin;
@@ -105,8 +105,8 @@
       data.series.forEach((one, k) => {
         const i = nearest(one.x, x);
         const y = one.y[i];
-        pins[k].classList.toggle("off", y === null || y === undefined || hidden(k));
-        if (y === null || y === undefined || hidden(k)) return;
+        pins[k].classList.toggle("off", y === null || y === undefined || hidden(one.k));
+        if (y === null || y === undefined || hidden(one.k)) return;
         pins[k].setAttribute("cx", `${100 * share(data.x, one.x[i])}%`);
         pins[k].setAttribute("cy", data.h * (1 - share(data.y, y)));
         text.push(`${one.name}: ${write(y, data.unit)}`);

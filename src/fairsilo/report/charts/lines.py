@@ -56,19 +56,26 @@ def lines(
     points: bool = False,
     limits: tuple[float, float] | None = None,
     height: int = 220,
+    order: Sequence[str] = (),
 ) -> Html:
-    """A chart of lines. `band` shades a constant range; `points` marks every point."""
+    """A chart of lines. `band` shades a constant range; `points` marks every point.
+
+    A line named in `order` has the colour and dashes of its place there, whatever the others.
+    """
     most = min(POINTS, BUDGET // max(len(series), 1))
     drawn = [_Drawn.of(line, most, log_x, log_y) for line in series]
+    style = {
+        one.name: order.index(one.name) if one.name in order else k for k, one in enumerate(drawn)
+    }
     x_scale = fit([v for one in drawn for v in one.x], log=log_x, tight=not log_x)
     seen = [v for one in drawn for part in (one.y, one.low, one.high) for v in part]
     y_scale = fit([*seen, *(band or ())], log=log_y, unit=unit, limits=limits)
     paths: list[Child] = []
-    for k, one in enumerate(drawn):
-        paths.append(one.area(k, x_scale, y_scale, height))
-        paths.append(one.path(k, x_scale, y_scale, height))
+    for one in drawn:
+        paths.append(one.area(style[one.name], x_scale, y_scale, height))
+        paths.append(one.path(style[one.name], x_scale, y_scale, height))
     marks = (
-        [m for k, one in enumerate(drawn) for m in one.marks(k, x_scale, y_scale, height)]
+        [m for one in drawn for m in one.marks(style[one.name], x_scale, y_scale, height)]
         if points
         else []
     )
@@ -90,13 +97,16 @@ def lines(
         "h": height,
         "unit": unit,
         "label": x_title or "x",
-        "series": [{"name": one.name, "x": _brief(one.x), "y": _brief(one.y)} for one in drawn],
+        "series": [
+            {"name": one.name, "k": style[one.name], "x": _brief(one.x), "y": _brief(one.y)}
+            for one in drawn
+        ],
     }
     return figure(
         title,
         drawing,
         caption=caption,
-        legend=legend([line.name for line in series], "line"),
+        legend=legend([line.name for line in series], "line", style),
         kind="lines" if not points else "lines pointed",
         data=None if points else data_block(data),
     )

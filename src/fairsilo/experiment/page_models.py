@@ -1,0 +1,164 @@
+"""What the pages say of single models: how sure one can be, who pays, how training went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from fairsilo.evaluate.intervals import Interval
+from fairsilo.experiment.endings import RATE
+from fairsilo.experiment.grid import TITLES
+from fairsilo.experiment.page_parts import ORDER
+from fairsilo.report import Column, Dot, Html, Line, dots, lines, table
+from fairsilo.report.html import Child
+
+Row = dict[Hashable, Any]
+Heads = Mapping[str, Column | str]
+"""What names a row: keys, and the columns for them."""
+
+SURE = (
+    "The test rows are a sample, so every figure could be somewhat higher or lower in the "
+    "population: the intervals hold the true figure of a model with 95% confidence (Wilson's for "
+    "accuracy, Newcombe's for the gap in rates behind fairness). Their ends are means over the "
+    "models. Intervals that overlap do not say that two methods are alike: both are measured on "
+    "the same rows."
+)
+LINES = (
+    "The lines show the first data set (seed 0). Rounds are those of the data set that took the "
+    "most, bytes a mean over all."
+)
+REPAIRS = "EO and CEO change the answers of FedAvg and have no training of their own."
+PAYS = (
+    "Recognised: the share of the group's test rows of the protected class that is predicted so. "
+    "Accuracy and the gap of single clients are on their training rows. All are means over the "
+    "data sets."
+)
+CHARTS = (
+    ("loss", "average loss", "What training makes small, on the training rows."),
+    ("gap", "gap in loss between the groups (D)", "Of several limits, the largest gap."),
+    ("multiplier", "how hard the limit pushes (multiplier)", "Zero: it costs nothing."),
+)
+MANY = 50
+REPAIRED = tuple(TITLES[name] for name in ("eo", "eo-conditional", "ceo", "constant"))
+"""What has no training of its own."""
+
+
+def sure_dots(title: str, name: str, rows: Sequence[Row], names: Sequence[str]) -> Html:
+    """One figure of every model, with its interval."""
+    return dots(
+        title,
+        [
+            Dot(label, row[name], _interval(row, name))
+            for label, row in zip(names, rows, strict=True)
+            if not pd.isna(row[name])
+        ],
+        caption="Mean over the data sets, and the 95% interval from the test rows of one",
+    )
+
+
+def sure_table(rows: Sequence[Row], heads: Heads) -> Html:
+    """Accuracy and fairness with their intervals."""
+    columns: list[Column | str] = [
+        *heads.values(),
+        *(
+            Column(title, "figure")
+            for name in ("Accuracy", "Fairness")
+            for title in (name, "95% interval")
+        ),
+    ]
+    shown = [
+        [
+            *(row[key] for key in heads),
+            *(
+                text
+                for name in ("accuracy", "fairness")
+                for text in (f"{row[name]:.3f}", _span(_interval(row, name)))
+            ),
+        ]
+        for row in rows
+        if not pd.isna(row["accuracy"])
+    ]
+    return table(columns, shown, dense=True)
+
+
+def pays_table(rows: Sequence[Row], heads: Heads) -> Html:
+    """Rates of the groups, and the clients at either end."""
+    groups = [str(key) for key in rows[0] if str(key).startswith(RATE)]
+    columns: list[Column | str] = [
+        *heads.values(),
+        *(Column(f"{key.removeprefix(RATE)}: recognised", "percent") for key in groups),
+        Column("Least accurate client", "percent"),
+        Column("Most accurate client", "percent"),
+        Column("Largest gap of a client (DGEO)", "number", 3),
+    ]
+    figures = [*groups, "client_accuracy_least", "client_accuracy_most", "client_dgeo_largest"]
+    shown = [
+        [
+            *(row[key] for key in heads),
+            *(None if pd.isna(row.get(name)) else row[name] for name in figures),
+        ]
+        for row in rows
+        if not all(pd.isna(row.get(name)) for name in figures)
+    ]
+    return table(columns, shown, dense=True)
+
+
+def training_table(rows: Sequence[Row], heads: Heads) -> Html:
+    """Rounds, bytes, and how training ended."""
+    columns: list[Column | str] = [
+        *heads.values(),
+        Column("Rounds", "count"),
+        Column("Sent by all clients", "size"),
+        Column("Received by all clients", "size"),
+        "Ended",
+    ]
+    shown = [
+        [
+            *(row[key] for key in heads),
+            *(
+                None if pd.isna(row.get(name)) else int(row[name])
+                for name in ("rounds", "bytes_up", "bytes_down")
+            ),
+            row["ending"] if isinstance(row["ending"], str) else "",
+        ]
+        for row in rows
+        if row.get("method") != TITLES["constant"]
+    ]
+    return table(columns, shown, dense=True)
+
+
+def training_lines(rows: Sequence[Row], names: Sequence[str], prefix: str = "") -> list[Child]:
+    """Loss, gap and multiplier by round on the first data set, a line for each model."""
+    traces = {
+        name: json.loads(row["trace"])
+        for name, row in zip(names, rows, strict=True)
+        if isinstance(row.get("trace"), str) and name not in REPAIRED
+    }
+    # A model that needs many rounds would leave no room for the others.
+    log = max((trace["round"][-1] for trace in traces.values()), default=0) > MANY
+    charts: list[Child] = []
+    for key, title, caption in CHARTS:
+        series = [
+            Line(name, trace["round"], trace[key])
+            for name, trace in traces.items()
+            if any(value is not None for value in trace[key])
+            # AF bounds a covariance instead of a gap.
+            and (key == "loss" or name != TITLES["af"])
+        ]
+        if series:
+            whole = f"{prefix}: {title}" if prefix else f"{title[0].upper()}{title[1:]}"
+            charts.append(
+                lines(whole, series, x_title="round", log_x=log, caption=caption, order=ORDER)
+            )
+    return charts
+
+
+def _interval(row: Row, name: str) -> Interval:
+    return Interval(float(row[f"{name}_low"]), float(row[f"{name}_high"]))
+
+
+def _span(interval: Interval) -> str:
+    return f"{interval.low:.3f} to {interval.high:.3f}"

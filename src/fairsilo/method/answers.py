@@ -1,0 +1,115 @@
+"""What predictors answer: many for the same rows, or each for the rows of its own client.
+
+Models of one kind answer in one program, and a model that many clients repaired answers once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+
+import numpy as np
+
+from fairsilo.method.base import (
+    Floats,
+    Ints,
+    Plain,
+    Predictor,
+    Trained,
+    labels_and_losses,
+)
+from fairsilo.method.calibrated import Calibrated
+from fairsilo.method.equalized_odds import EqualizedOdds
+from fairsilo.partition.federation import Federation
+
+Answer = tuple[Ints, Floats]
+"""Labels and losses."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A predictor that was asked before, and repeats what it said of these rows."""
+
+    chances: Floats
+    lost: Floats
+
+    @classmethod
+    def of(cls, one: Predictor, x: Floats, y: Ints, s: Ints) -> Answered:
+        """Ask."""
+        return cls(one.probabilities(x, s), one.losses(x, y, s))
+
+    def part(self, rows: slice) -> Answered:
+        """What was said of some of the rows."""
+        return Answered(self.chances[rows], self.lost[rows])
+
+    def probabilities(self, x: Floats, s: Ints) -> Floats:
+        """Class probabilities, (n, classes)."""
+        return self.chances
+
+    def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
+        """The most probable class."""
+        best: Ints = np.argmax(self.chances, axis=1).astype(np.int64)
+        return best
+
+    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
+        """The loss of every row."""
+        return self.lost
+
+
+def on_rows(
+    predictors: Sequence[Predictor], x: Floats, y: Ints, s: Ints, seed: int
+) -> list[Answer]:
+    """What each says of the same rows."""
+    plain = [one for one in predictors if isinstance(one, Plain)]
+    if len(plain) == len(predictors):
+        return labels_and_losses(plain, x, y)
+    asked, base = predictors, _common_base(predictors)
+    if base is not None:
+        said = Answered.of(base, x, y, s)
+        asked = [_with_base(one, said) for one in predictors]
+    return [(one.labels(x, s, seed), one.losses(x, y, s)) for one in asked]
+
+
+def on_own_rows(
+    trained: Sequence[Trained], federation: Federation, seed: int
+) -> list[list[Answer]]:
+    """For each training and client, what the common model or the client's own says of its rows."""
+    x, y = federation.x, federation.y
+    silos = list(federation.silos())
+    models = [one.predictors for one in trained]
+    plain = [[one for one in own if isinstance(one, Plain)] for own in models]
+    if list(map(len, plain)) != list(map(len, models)):
+        return [_one_by_one(own, federation, seed) for own in models]
+    if len(plain[0]) == 1:
+        whole = labels_and_losses([one for (one,) in plain], x, y)
+        return [[(labels[own], losses[own]) for own in silos] for labels, losses in whole]
+    by_client = [
+        labels_and_losses(list(own), x[rows], y[rows])
+        for own, rows in zip(zip(*plain, strict=True), silos, strict=True)
+    ]
+    return [list(answers) for answers in zip(*by_client, strict=True)]
+
+
+def _one_by_one(predictors: Sequence[Predictor], federation: Federation, seed: int) -> list[Answer]:
+    x, y, s = federation.x, federation.y, federation.s
+    base = _common_base(predictors)
+    said = None if base is None else Answered.of(base, x, y, s)
+    answers = []
+    for one, own in zip(cycle(predictors), federation.silos(), strict=False):
+        asked = one if said is None else _with_base(one, said.part(own))
+        answers.append((asked.labels(x[own], s[own], seed), asked.losses(x[own], y[own], s[own])))
+    return answers
+
+
+def _common_base(predictors: Sequence[Predictor]) -> Predictor | None:
+    """The one model that all of them repair, unless its answers are drawn, too."""
+    bases = [
+        one.base if isinstance(one, EqualizedOdds | Calibrated) else None for one in predictors
+    ]
+    return bases[0] if isinstance(bases[0], Plain) and all(b is bases[0] for b in bases) else None
+
+
+def _with_base(one: Predictor, base: Predictor) -> Predictor:
+    assert isinstance(one, EqualizedOdds | Calibrated)
+    return replace(one, base=base)

@@ -1,0 +1,91 @@
+"""Many predictors asked at once say what each says when it is asked alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from fairsilo.engine import Outcome
+from fairsilo.method import Predictor, Trained
+from fairsilo.method.answers import on_own_rows, on_rows
+from fairsilo.method.base import SMALL, Plain, filled
+from fairsilo.method.calibrated import Calibrated
+from fairsilo.method.equalized_odds import EqualizedOdds
+from fairsilo.model import logistic_regression
+from fairsilo.solver import Record, Status
+from tests.method.tasks import PAIR, Given, biased
+
+FEDERATION = biased(0, [20, 33, 47])
+RNG = np.random.default_rng(1)
+
+
+def plain() -> Plain:
+    model = logistic_regression(3, 2)
+    return Plain(model, RNG.normal(size=model.size))
+
+
+def odds(base: Predictor, stream: int) -> EqualizedOdds:
+    return EqualizedOdds(base, PAIR, RNG.random(2), RNG.random(2), stream)
+
+
+def calibrated(base: Predictor, stream: int) -> Calibrated:
+    return Calibrated(base, PAIR, RNG.random(2), RNG.random(2), stream)
+
+
+def trained(predictors: Sequence[Predictor]) -> Trained:
+    nothing = Record(*(np.zeros((1, 0)) for _ in range(6)))  # type: ignore[arg-type]
+    outcome = Outcome(np.zeros(0), Status.CONVERGED, 1, nothing)
+    return Trained(tuple(predictors), outcome, 0, 0)
+
+
+ONE = plain()
+KINDS: dict[str, Sequence[Predictor]] = {
+    "one model": [plain()],
+    "a model each": [plain() for _ in range(3)],
+    "one model repaired": [odds(ONE, k) for k in range(3)],
+    "one model mixed": [calibrated(ONE, k) for k in range(3)],
+    "a repaired model each": [odds(plain(), k) for k in range(3)],
+    "a repair of a repair": [calibrated(odds(ONE, k), k) for k in range(3)],
+    "no model of ours": [Given()],
+}
+
+
+@pytest.fixture(params=KINDS)
+def predictors(request: pytest.FixtureRequest) -> list[Predictor]:
+    return list(KINDS[request.param])
+
+
+def test_of_the_same_rows(predictors: list[Predictor]) -> None:
+    x, y, s = np.abs(np.tanh(FEDERATION.x)), FEDERATION.y, FEDERATION.s
+    for one, (labels, losses) in zip(predictors, on_rows(predictors, x, y, s, 7), strict=True):
+        np.testing.assert_array_equal(labels, one.labels(x, s, 7))
+        np.testing.assert_allclose(losses, one.losses(x, y, s), rtol=1e-12)
+
+
+def test_of_every_clients_own_rows(predictors: list[Predictor]) -> None:
+    federation = biased(2, [20, 33, 47])
+    federation.x[:] = np.abs(np.tanh(federation.x))
+    twice = [trained(predictors), trained(predictors[::-1])]
+    for one, answers in zip(twice, on_own_rows(twice, federation, 7), strict=True):
+        assert len(answers) == 3
+        own = zip(cycle(one.predictors), federation.silos(), answers, strict=False)
+        for predictor, rows, (labels, losses) in own:
+            x, y, s = federation.x[rows], federation.y[rows], federation.s[rows]
+            np.testing.assert_array_equal(labels, predictor.labels(x, s, 7))
+            np.testing.assert_allclose(losses, predictor.losses(x, y, s), rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 100, 1000, 1025, SMALL - 1, SMALL + 1])
+def test_tables_are_filled_up_by_an_eighth_at_most(count: int) -> None:
+    rows = np.ones((count, 2))
+    more = filled(rows)
+    assert len(more) <= count * 9 / 8
+    np.testing.assert_array_equal(more[:count], rows)
+    assert not more[count:].any()
+
+
+def test_few_sizes_are_left() -> None:
+    assert len({len(filled(np.zeros(count))) for count in range(500, 1000)}) <= 10
