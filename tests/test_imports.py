@@ -62,3 +62,18 @@ def test_compute_parts_import_without_tables_and_forms() -> None:
     absent = dict.fromkeys(("pydantic", "fairlearn", "pandas"))
     blocked = f"import sys; sys.modules.update({absent})"
     subprocess.run([sys.executable, "-c", f"{blocked}; {modules}"], check=True)
+
+
+def test_a_message_of_the_masks_loads_no_tables() -> None:
+    """A silo answers every message in a new process; pandas would be half of what it costs."""
+    heavy = {"jax", "pandas", "pyarrow", "scipy", "sklearn", "sqlalchemy"}
+    modules = "sys, fairsilo.flower.client, fairsilo.flower.masked"
+    code = f"import {modules}; print({heavy} & {{*sys.modules}})"
+    found = subprocess.check_output([sys.executable, "-W", "ignore", "-c", code], text=True)
+    assert found.strip() == "set()"
+
+
+def test_all_names_of_data_are_found() -> None:
+    import fairsilo.data
+
+    assert all(getattr(fairsilo.data, name) is not None for name in fairsilo.data.__all__)

@@ -203,7 +203,7 @@ def test_a_question_that_fails_does_not_change_what_an_open_round_is_guarded_by(
         settings, memory = str(town.settings("silo0")), post.memories["silo0"]
         with monkeypatch.context() as patch:
             nothing = np.full(3, np.nan)
-            patch.setattr("fairsilo.flower.masked.answer", lambda *given: nothing)
+            patch.setattr("fairsilo.flower.silo.answer", lambda *given: nothing)
             asked = {**post.last["silo0"], "round": 1, "ask.kind": "round"}
             assert reply_to(asked, settings, memory, "2")["refused"]
         again = letter("reveal", round=0, survivors=["silo0", "silo2", "silo3"], parcels={})

@@ -17,10 +17,10 @@ from fairsilo.flower.client import UNSAID, reply_to
 from fairsilo.flower.draft import rounds_of
 from fairsilo.flower.rows import split_rows
 from fairsilo.flower.settings import ANSWERS, Settings, read_settings
-from fairsilo.flower.silo import Refusal, answer
+from fairsilo.flower.silo import answer
 from fairsilo.flower.table import read_rows, read_sql
 from fairsilo.flower.vectors import totals_from_vector
-from fairsilo.flower.wire import Ask, Record
+from fairsilo.flower.wire import Ask, Record, Refusal
 from tests.flower.silos import Town, make_town
 
 

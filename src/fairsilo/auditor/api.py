@@ -14,7 +14,7 @@ from fairsilo.auditor.answers import Answers, classes_of, of_probabilities
 from fairsilo.auditor.document import Document, Subject, document, gather, write
 from fairsilo.auditor.rows import Rows
 from fairsilo.data import Schema, build_labels
-from fairsilo.data.schema import at_least_two
+from fairsilo.data.infer import at_least_two
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import DRAWS, Auditor
 from fairsilo.evaluate.certificate import Names

@@ -12,7 +12,7 @@ import pandas as pd
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
 from fairsilo.data.columns import column
-from fairsilo.data.schema import at_least_two
+from fairsilo.data.infer import at_least_two
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.tally import Ints
 from fairsilo.fairness import Dgeo, count_cells

@@ -3,15 +3,8 @@
 Nothing here knows about models or fairness; the other packages see numpy arrays only.
 """
 
-from fairsilo.data.datasets import DATASETS, DataSet, load, schema_of
-from fairsilo.data.encoder import Encoder, EncoderSums
-from fairsilo.data.fetch import CheckResult, check, fetch
-from fairsilo.data.files import write_atomic
-from fairsilo.data.groups import grouped_by, intersections, pool
-from fairsilo.data.sample import Sample, build_labels
-from fairsilo.data.schema import Category, Number, Schema, infer_schema, read_schema
-from fairsilo.data.synthetic import make_table
-from fairsilo.data.table import CLIENT_COLUMN, read_table
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __all__ = [
     "CLIENT_COLUMN",
@@ -38,3 +31,35 @@ __all__ = [
     "schema_of",
     "write_atomic",
 ]
+
+if TYPE_CHECKING:
+    from fairsilo.data.datasets import DATASETS, DataSet, load, schema_of
+    from fairsilo.data.download import CheckResult, check, fetch
+    from fairsilo.data.encoder import Encoder, EncoderSums
+    from fairsilo.data.files import write_atomic
+    from fairsilo.data.groups import grouped_by, intersections, pool
+    from fairsilo.data.infer import infer_schema
+    from fairsilo.data.sample import Sample, build_labels
+    from fairsilo.data.schema import Category, Number, Schema, read_schema
+    from fairsilo.data.synthetic import make_table
+    from fairsilo.data.table import CLIENT_COLUMN, read_table
+else:
+    HOMES = {
+        "datasets": ("DATASETS", "DataSet", "load", "schema_of"),
+        "download": ("CheckResult", "check", "fetch"),
+        "encoder": ("Encoder", "EncoderSums"),
+        "files": ("write_atomic",),
+        "groups": ("grouped_by", "intersections", "pool"),
+        "infer": ("infer_schema",),
+        "sample": ("Sample", "build_labels"),
+        "schema": ("Category", "Number", "Schema", "read_schema"),
+        "synthetic": ("make_table",),
+        "table": ("CLIENT_COLUMN", "read_table"),
+    }
+
+    def __getattr__(name: str) -> object:
+        """Load a name's module when it is asked for: most messages to a silo need no pandas."""
+        for module, names in HOMES.items():
+            if name in names:
+                return getattr(import_module(f"fairsilo.data.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

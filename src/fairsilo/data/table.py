@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairsilo.data.columns import is_number, spelled, writes_number
 from fairsilo.data.schema import Schema
@@ -206,6 +204,9 @@ def _knows_missing(series: "pd.Series[Any]") -> bool:
 
 
 def _parquet(path: Path, content: bytes) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         # ParquetFile, because read_table would take the folder's name for a partition.
         table = pq.ParquetFile(pa.BufferReader(content)).read()

@@ -11,8 +11,7 @@ from flwr.clientapp import ClientApp
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import read_charter
 from fairsilo.flower.settings import read_settings
-from fairsilo.flower.silo import Memory, Refusal, answer
-from fairsilo.flower.wire import RECORD, VERSION, Ask, Record, Reply
+from fairsilo.flower.wire import RECORD, VERSION, Ask, Memory, Record, Refusal, Reply
 
 MEMORY = "fairsilo"
 """The record of the state that a silo keeps of a run."""
@@ -59,6 +58,8 @@ def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
             from fairsilo.flower.masked import masked_reply
 
             return masked_reply(settings, charter, record, memory, run)
+        from fairsilo.flower.silo import answer
+
         ask = Ask.from_record(record)
         if charter.secure_aggregation:
             raise Refusal("the federation file demands secure aggregation")

@@ -26,8 +26,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.ledger import admit
 from fairsilo.flower.settings import Settings
-from fairsilo.flower.silo import Memory, Refusal, answer
-from fairsilo.flower.wire import VERSION, Ask, Record
+from fairsilo.flower.wire import VERSION, Ask, Memory, Record, Refusal
 from fairsilo.privacy import (
     Agreement,
     ProtocolError,
@@ -125,6 +124,9 @@ def _step(
     if step == "share":
         return pack_parcels(session.share(unpack_parcels(record["parcels"])))
     if step == "masked":
+        # The only step with a table, and pandas takes longer to import than all else here.
+        from fairsilo.flower.silo import answer
+
         values = {k.removeprefix("ask."): v for k, v in record.items() if k.startswith("ask.")}
         ask = Ask.from_record(values)
         session.receive(unpack_parcels(record["parcels"]))

@@ -24,8 +24,7 @@ from fairsilo.flower.charter import Charter
 from fairsilo.flower.ledger import spend
 from fairsilo.flower.rows import Part
 from fairsilo.flower.settings import Settings
-from fairsilo.flower.silo import Refusal
-from fairsilo.flower.wire import Ask
+from fairsilo.flower.wire import Ask, Refusal
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import MutableMapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from fairsilo.data.encoder import Encoder, EncoderSums, Scaling
-from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Totals, count_cells, row_weights
@@ -38,20 +35,12 @@ from fairsilo.flower.rows import Part, digest_of, split_rows
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.table import read_rows
 from fairsilo.flower.vectors import TEST_ONLY, length_of, totals_from_vector, totals_to_vector
-from fairsilo.flower.wire import Ask, pack, unpack
+from fairsilo.flower.wire import Ask, Memory, Refusal, pack, unpack
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Memory = MutableMapping[str, Any]
-"""What a silo remembers of a run between two messages, each of which is a new process."""
-
-
 LIMITED = ("fedfair", "lco")
 """The methods with constraints, from which a silo leaves its small cells out."""
-
-
-class Refusal(FairSiloError):
-    """Why a silo does not answer, in words that give nothing of its rows away."""
 
 
 def answer(settings: Settings, charter: Charter, ask: Ask, memory: Memory) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -18,11 +19,17 @@ from fairsilo.errors import FairSiloError
 
 Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]
+Memory = MutableMapping[str, Any]
+"""What a silo remembers of a run between two messages, each of which is a new process."""
 
 VERSION = 1
 KINDS = ("encoder", "totals", "round", "evaluate", "columns", "theta", "attack", "local")
 RECORD = "fairsilo"
 """The name of the record in a message."""
+
+
+class Refusal(FairSiloError):
+    """Why a silo does not answer, in words that give nothing of its rows away."""
 
 
 def _none() -> Floats:

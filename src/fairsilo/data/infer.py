@@ -1,0 +1,99 @@
+"""The schema that a table itself suggests."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from fairsilo.data.columns import column, is_number, numbers, vocabulary
+from fairsilo.data.schema import Category, Number, Schema
+from fairsilo.errors import FairSiloError
+
+MAX_VALUES = 1000
+"""More distinct values than this make a column free text or an identifier, not a category."""
+FEWEST = 10
+"""Of so many distinct values, a column that is mostly numbers is taken for a damaged number."""
+
+
+def infer_schema(
+    frame: pd.DataFrame,
+    *,
+    label: str,
+    group: str,
+    exclude: Iterable[str] = (),
+    drop_group: bool = False,
+) -> Schema:
+    """Read the schema off a table: every column is a feature but the label and those excluded.
+
+    Numeric columns are numbers, all others (true/false too) categories. A column without a single
+    value is an error, since leaving it out unsaid would hide that a file was written wrongly; so
+    is a column of numbers with text among them, which would become a category of numbers.
+    """
+    if not all(isinstance(name, str) for name in frame.columns) or not frame.columns.is_unique:
+        raise FairSiloError("column names must be texts that occur once; rename the columns")
+    if label == group:
+        raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
+    classes = at_least_two(column(frame, label), label, "label", "class")
+    groups = at_least_two(column(frame, group), group, "group", "group")
+    left_out = {label, *exclude}
+    for name in left_out:
+        column(frame, name)
+    if drop_group:
+        left_out.add(group)
+    features = tuple(_feature(frame[n], n) for n in frame.columns if n not in left_out)
+    if not features:
+        raise FairSiloError("no column is left as a feature; add feature columns to the table")
+    return Schema(features=features, label=label, classes=classes, group=group, groups=groups)
+
+
+def at_least_two(series: "pd.Series[Any]", name: str, role: str, noun: str) -> tuple[str, ...]:
+    """The values of a label or group column, of which one alone is no use."""
+    missing = int(series.isna().sum())
+    if missing:
+        raise FairSiloError(
+            f"{role} column {name!r} is empty in {missing} rows; fill these cells or "
+            "remove the rows"
+        )
+    values = _limited(vocabulary(series), name)
+    if len(values) < 2:
+        found = repr(values[0]) if values else "none"
+        raise FairSiloError(
+            f"{role} column {name!r} needs at least two values but has only one {noun}, {found}; "
+            "use a table with more, or another column"
+        )
+    return values
+
+
+def _feature(series: "pd.Series[Any]", name: str) -> Number | Category:
+    empty = series.isna()
+    if empty.all():
+        raise FairSiloError(f"column {name!r} is empty in every row; remove it from the table")
+    if is_number(series):
+        numbers(series, name)
+        return Number(name=name)
+    values = vocabulary(series)
+    _check_mixed(values, name)
+    values = _limited(values, name)
+    return Category(name=name, values=values, missing=bool(empty.any()))
+
+
+def _check_mixed(values: tuple[str, ...], name: str) -> None:
+    """Refuse numbers with a few texts among them: more than half of many distinct values."""
+    if len(values) < FEWEST:
+        return
+    distinct = pd.Series(values, dtype=object)
+    texts = distinct[pd.to_numeric(distinct, errors="coerce").isna()]
+    if 0 < 2 * len(texts) < len(values):
+        raise FairSiloError(
+            f"column {name!r} holds numbers but also the text {texts.iloc[0]!r}; correct or empty "
+            "such cells, or, if its numbers are names, put a letter before each"
+        )
+
+
+def _limited(values: tuple[str, ...], name: str) -> tuple[str, ...]:
+    if len(values) > MAX_VALUES:
+        raise FairSiloError(
+            f"column {name!r} has {len(values)} different values where at most {MAX_VALUES} make a "
+            "category; remove the column or group its values"
+        )
+    return values
