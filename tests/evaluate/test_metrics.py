@@ -53,6 +53,13 @@ def test_tallies_add_up(seed: int, cut: int) -> None:
         Tally.of(y[p], s[p], predicted[p], loss[p], groups=2, classes=2)
         for p in (slice(None, cut), slice(cut, None))
     ]
+    at_once = Tally.of_clients(
+        y, s, predicted, loss, offsets=np.array([0, cut, len(y)]), groups=2, classes=2
+    )
+    for one, same in zip(parts, at_once, strict=True):
+        np.testing.assert_array_equal(one.counts, same.counts)
+        np.testing.assert_allclose(one.losses, same.losses)
+        np.testing.assert_allclose(one.squares, same.squares)
     joined = parts[0] + parts[1]
     np.testing.assert_array_equal(joined.counts, whole.counts)
     np.testing.assert_allclose(joined.losses, whole.losses)

@@ -69,13 +69,12 @@ def test_of_every_clients_own_rows(predictors: list[Predictor]) -> None:
     federation = biased(2, [20, 33, 47])
     federation.x[:] = np.abs(np.tanh(federation.x))
     twice = [trained(predictors), trained(predictors[::-1])]
-    for one, answers in zip(twice, on_own_rows(twice, federation, 7), strict=True):
-        assert len(answers) == 3
-        own = zip(cycle(one.predictors), federation.silos(), answers, strict=False)
-        for predictor, rows, (labels, losses) in own:
+    for one, (labels, losses) in zip(twice, on_own_rows(twice, federation, 7), strict=True):
+        assert len(labels) == len(losses) == 100
+        for predictor, rows in zip(cycle(one.predictors), federation.silos(), strict=False):
             x, y, s = federation.x[rows], federation.y[rows], federation.s[rows]
-            np.testing.assert_array_equal(labels, predictor.labels(x, s, 7))
-            np.testing.assert_allclose(losses, predictor.losses(x, y, s), rtol=1e-12)
+            np.testing.assert_array_equal(labels[rows], predictor.labels(x, s, 7))
+            np.testing.assert_allclose(losses[rows], predictor.losses(x, y, s), rtol=1e-12)
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 100, 1000, 1025, SMALL - 1, SMALL + 1])

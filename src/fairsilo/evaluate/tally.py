@@ -54,6 +54,29 @@ class Tally:
             squares.reshape(groups, classes),
         )
 
+    @classmethod
+    def of_clients(
+        cls,
+        y: Ints,
+        s: Ints,
+        predicted: Ints,
+        loss: Floats,
+        *,
+        offsets: Ints,
+        groups: int,
+        classes: int,
+    ) -> list[Tally]:
+        """For each client, who has the rows from one offset to the next."""
+        clients = len(offsets) - 1
+        group = s + groups * np.repeat(np.arange(clients), np.diff(offsets))
+        all_groups = clients * groups
+        whole = cls.of(y, group, predicted, loss, groups=all_groups, classes=classes)
+        each = (
+            part.reshape(clients, groups, *part.shape[1:])
+            for part in (whole.counts, whole.losses, whole.squares)
+        )
+        return [cls(*parts) for parts in zip(*each, strict=True)]
+
     @property
     def cells(self) -> Ints:
         """Rows per (group, class)."""

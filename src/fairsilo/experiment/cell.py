@@ -139,8 +139,13 @@ def _train(
 ) -> Iterator[list[Trained]]:
     """For each task, a model for each setting; draws share a program where there is a GPU."""
     if method == "af":
-        for task in tasks:
-            yield [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
+        # A linear program after every few small steps: a GPU would wait for the host.
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            solved = [
+                [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
+                for task in tasks
+            ]
+        yield from solved
     elif method == "st":
         yield from _batched(st_many, tasks, settings)
     elif method in ("fedfair", "lco"):

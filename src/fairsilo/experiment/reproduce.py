@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
+from fairsilo.compute import jax
 from fairsilo.data import write_atomic
 from fairsilo.experiment.cell import Draw, constant_rows, hold_out, prepare_cell, run_method
 from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
@@ -59,6 +60,10 @@ class Tables:
             ]
         return self._held
 
+    def prepare(self) -> None:
+        """Both, before several threads ask for them."""
+        _ = self.full, self.held
+
 
 def run_parts(
     results: Results,
@@ -71,7 +76,7 @@ def run_parts(
     """Compute the missing parts of the cells; returns how many were computed.
 
     A few cells at a time, the largest first: while one compiles, or waits for a single thread,
-    the others compute.
+    the others compute. AF is computed on the CPU, so where there is a GPU, beside the others.
     """
     todo = {
         cell: missing
@@ -86,21 +91,33 @@ def run_parts(
     }
     progress = _Progress(path, say, [(c, method) for c in todo for method in todo[c]])
 
+    def compute(tables: Tables, method: str) -> None:
+        cell = tables.cell
+        progress.begin(cell, method)
+        begun = time.monotonic()
+        rows = pd.DataFrame(part_rows(tables, method, path, validation))
+        results.write(path, cell, method, validation, rows, time.monotonic() - begun)
+        progress.end(cell, method)
+
     def work(cell: Cell) -> None:
         tables = Tables(cell, data_dir)
-        for method in todo[cell]:
-            progress.begin(cell, method)
-            begun = time.monotonic()
-            rows = pd.DataFrame(part_rows(tables, method, path, validation))
-            results.write(path, cell, method, validation, rows, time.monotonic() - begun)
-            progress.end(cell, method)
+        for method in sorted(todo[cell], key=lambda method: method != "af"):
+            if method == "af" and jax.default_backend() != "cpu":
+                tables.prepare()
+                aside.append(beside.submit(compute, tables, method))
+            else:
+                compute(tables, method)
 
-    pool = ThreadPoolExecutor(min(AT_ONCE, cores()))
+    aside: list[Future[None]] = []
+    pool, beside = ThreadPoolExecutor(min(AT_ONCE, cores())), ThreadPoolExecutor(1)
     try:
         for cell in as_completed([pool.submit(work, cell) for cell in todo]):
             cell.result()
+        for part in aside:
+            part.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        beside.shutdown(wait=False, cancel_futures=True)
     return progress.total
 
 

@@ -17,7 +17,10 @@ from fairsilo.method.base import (
     Plain,
     Predictor,
     Trained,
+    filled,
+    filled_size,
     labels_and_losses,
+    own_outputs,
 )
 from fairsilo.method.calibrated import Calibrated
 from fairsilo.method.equalized_odds import EqualizedOdds
@@ -71,35 +74,46 @@ def on_rows(
     return [(one.labels(x, s, seed), one.losses(x, y, s)) for one in asked]
 
 
-def on_own_rows(
-    trained: Sequence[Trained], federation: Federation, seed: int
-) -> list[list[Answer]]:
-    """For each training and client, what the common model or the client's own says of its rows."""
-    x, y = federation.x, federation.y
-    silos = list(federation.silos())
+def on_own_rows(trained: Sequence[Trained], federation: Federation, seed: int) -> list[Answer]:
+    """For each training, what the common model, or each client's own, says of the clients' rows."""
     models = [one.predictors for one in trained]
     plain = [[one for one in own if isinstance(one, Plain)] for own in models]
     if list(map(len, plain)) != list(map(len, models)):
         return [_one_by_one(own, federation, seed) for own in models]
     if len(plain[0]) == 1:
-        whole = labels_and_losses([one for (one,) in plain], x, y)
-        return [[(labels[own], losses[own]) for own in silos] for labels, losses in whole]
-    by_client = [
-        labels_and_losses(list(own), x[rows], y[rows])
-        for own, rows in zip(zip(*plain, strict=True), silos, strict=True)
-    ]
-    return [list(answers) for answers in zip(*by_client, strict=True)]
+        return labels_and_losses([one for (one,) in plain], federation.x, federation.y)
+    return _side_by_side(plain, federation)
 
 
-def _one_by_one(predictors: Sequence[Predictor], federation: Federation, seed: int) -> list[Answer]:
+def _side_by_side(models: Sequence[Sequence[Plain]], federation: Federation) -> list[Answer]:
+    """One model for each training and client; clients of like size share a program."""
+    silos = list(federation.silos())
+    labels = np.empty((len(models), federation.rows), np.int64)
+    losses = np.empty((len(models), federation.rows))
+    sizes = [filled_size(own.stop - own.start) for own in silos]
+    for size in sorted(set(sizes)):
+        clients = [i for i, own in enumerate(sizes) if own == size]
+        x, y = (
+            np.stack([filled(table[silos[i]]) for i in clients])
+            for table in (federation.x, federation.y)
+        )
+        thetas = np.stack([[one[i].theta for one in models] for i in clients])
+        for i, *said in zip(clients, *own_outputs(models[0][0].model, thetas, x, y), strict=True):
+            count = silos[i].stop - silos[i].start
+            labels[:, silos[i]], losses[:, silos[i]] = (part[:, :count] for part in said)
+    return list(zip(labels, losses, strict=True))
+
+
+def _one_by_one(predictors: Sequence[Predictor], federation: Federation, seed: int) -> Answer:
     x, y, s = federation.x, federation.y, federation.s
     base = _common_base(predictors)
     said = None if base is None else Answered.of(base, x, y, s)
-    answers = []
+    labels, losses = np.empty(len(y), np.int64), np.empty(len(y))
     for one, own in zip(cycle(predictors), federation.silos(), strict=False):
         asked = one if said is None else _with_base(one, said.part(own))
-        answers.append((asked.labels(x[own], s[own], seed), asked.losses(x[own], y[own], s[own])))
-    return answers
+        labels[own] = asked.labels(x[own], s[own], seed)
+        losses[own] = asked.losses(x[own], y[own], s[own])
+    return labels, losses
 
 
 def _common_base(predictors: Sequence[Predictor]) -> Predictor | None:

@@ -71,11 +71,15 @@ SMALL = 1 << 15
 """Tables of fewer rows come in many sizes: those of clients, or batches to predict."""
 
 
-def filled(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Rows of zeros added, an eighth at most, so that a program serves tables of many sizes."""
-    count = len(rows)
+def filled_size(count: int) -> int:
+    """At most an eighth more rows, so that a program serves tables of many sizes."""
     step = 1 << max(count.bit_length() - 4, 0)
-    more = -count % step if count < SMALL else 0
+    return -(-count // step) * step if count < SMALL else count
+
+
+def filled(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The rows, and rows of zeros after them."""
+    more = filled_size(len(rows)) - len(rows)
     return np.pad(rows, [(0, more)] + [(0, 0)] * (rows.ndim - 1)) if more else rows
 
 
@@ -102,16 +106,39 @@ class Plain:
         return np.asarray(_losses(self.model, self.theta, rows, labels))[: len(x)]
 
 
+def _output(
+    model: Model, x: jax.Array, y: jax.Array, theta: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    scores = model.scores(theta, x)
+    return jnp.argmax(probabilities(scores), axis=1), cross_entropy(scores, y)
+
+
 @partial(jax.jit, static_argnames="model")
 def _outputs(
     model: Model, thetas: jax.Array, x: jax.Array, y: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    def one(theta: jax.Array) -> tuple[jax.Array, jax.Array]:
-        scores = model.scores(theta, x)
-        return jnp.argmax(probabilities(scores), axis=1), cross_entropy(scores, y)
-
-    both: tuple[jax.Array, jax.Array] = jax.lax.map(one, thetas, batch_size=16)
+    both: tuple[jax.Array, jax.Array] = jax.lax.map(
+        partial(_output, model, x, y), thetas, batch_size=16
+    )
     return both
+
+
+@partial(jax.jit, static_argnames="model")
+def _own_outputs(
+    model: Model, thetas: jax.Array, x: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    def one(own: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        thetas, x, y = own
+        return jax.vmap(partial(_output, model, x, y))(thetas)
+
+    both: tuple[jax.Array, jax.Array] = jax.lax.map(one, (thetas, x, y))
+    return both
+
+
+def own_outputs(model: Model, thetas: Floats, x: Floats, y: Ints) -> tuple[Ints, Floats]:
+    """Labels and losses of R models for each of C tables: thetas (C, R, p), x (C, n, d)."""
+    labels, losses = _own_outputs(model, *map(jnp.asarray, (thetas, x, y)))
+    return np.asarray(labels, np.int64), np.asarray(losses)
 
 
 def labels_and_losses(predictors: Sequence[Plain], x: Floats, y: Ints) -> list[tuple[Ints, Floats]]:

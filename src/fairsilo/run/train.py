@@ -19,7 +19,7 @@ from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
 from fairsilo.method import BASES, METHODS, REPAIRS, Predictor, Task, Trained, repair
-from fairsilo.method.answers import Answer, on_own_rows
+from fairsilo.method.answers import on_own_rows
 from fairsilo.method.base import Floats, Ints
 from fairsilo.method.target import proxy, search
 from fairsilo.model import MODELS
@@ -206,14 +206,24 @@ def tallies_of_clients(
     prepared: Prepared, trained: Sequence[Trained], seed: int
 ) -> list[list[Tally]]:
     """For each training, of each client's training rows, by the common model or by its own."""
+    federation = prepared.federation
     found = []
-    silos = list(prepared.federation.parts())
-    for one, answers in zip(trained, on_own_rows(trained, prepared.federation, seed), strict=True):
+    answers = on_own_rows(trained, federation, seed)
+    for one, (labels, losses) in zip(trained, answers, strict=True):
         own = itertools.cycle(one.predictors)
+        tallies = Tally.of_clients(
+            federation.y,
+            federation.s,
+            labels,
+            losses,
+            offsets=federation.offsets,
+            groups=federation.groups,
+            classes=federation.classes,
+        )
         found.append(
             [
-                _tally(answer, next(own), part.x, part.y, part.s, prepared)
-                for answer, part in zip(answers, silos, strict=True)
+                _with_claims(tally, next(own), part.x, part.y, part.s, prepared)
+                for tally, part in zip(tallies, federation.parts(), strict=True)
             ]
         )
     return found
@@ -251,15 +261,9 @@ def tally_of(
     predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared, seed: int
 ) -> Tally:
     """Counts and losses of a predictor on some rows."""
-    answer = predictor.labels(x, s, seed), predictor.losses(x, y, s)
-    return _tally(answer, predictor, x, y, s, prepared)
-
-
-def _tally(
-    answer: Answer, predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared
-) -> Tally:
     groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
-    tally = Tally.of(y, s, *answer, groups=groups, classes=classes)
+    labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
+    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
     return _with_claims(tally, predictor, x, y, s, prepared)
 
 
