@@ -45,7 +45,7 @@ def test_one_cell_and_nothing_twice(
 
     assert run_parts(results, [cell], "fast", raw_data_dir, say) == len(said) == 9
     assert run_parts(results, [cell], "fast", raw_data_dir, say) == 0
-    found = dict(publish(results, "fast", theorems=False))["fast, test"]
+    found = dict(publish(results, "fast"))["fast, test"]
     assert len(found) == 1
     tables = pd.read_csv(tmp_path / "tables.csv")
     assert set(tables["method"]) == {
@@ -108,7 +108,7 @@ def test_the_papers_solver_alone_fills_every_cell(
     results = Results(tmp_path)
     assert run_parts(results, CELLS, "agp", None, lambda *_: None) == 6 * 9 + 6 * 8
     results.record("agp", "fairsilo reproduce --solver agp", 102, 270.0)
-    publish(results, "agp", theorems=False)
+    publish(results, "agp")
     tables = pd.read_csv(tmp_path / "tables.csv")
     keys = ["setting", "dataset", "model", "method"]
     for selection in ("test", "validation"):

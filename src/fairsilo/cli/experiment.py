@@ -170,14 +170,14 @@ def reproduce(
         + ([] if validation else ["--no-validation"])
     )
     try:
-        computed = run_parts(results, cells, solver, data_dir, say, validation)
+        computed = run_parts(results, cells, solver, data_dir, say, validation, not only)
     except KeyboardInterrupt:
         _say("stopped: what is finished is kept, and the same command goes on from there")
         os._exit(130)  # other threads are inside long computations; files are written whole
     if computed:
         results.record(solver, command, computed, time.monotonic() - started)
-    _say("tables, figures and theorems")
-    found = publish(results, solver, theorems=not only)
+    _say("tables and figures")
+    found = publish(results, solver)
     for path in draw_all(results, solver):
         _say(str(path))
     for name, verdict in found:

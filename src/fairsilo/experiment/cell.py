@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,11 @@ class Draw:
     """test or validation."""
     prepared: Prepared
 
+    @property
+    def traced(self) -> bool:
+        """Whether some rounds of the training are kept: those of the paper's Figure 1."""
+        return self.split == "test" and self.seed == 0
+
 
 def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
     """The cell's data, dealt out with this seed; `mean` is the paper's estimator."""
@@ -73,25 +79,34 @@ def run_method(
     """Train with every setting on every draw, and measure every model.
 
     `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too. Models that
-    are tested on the test rows are also measured client by client, and of the first of them some
-    rounds are kept.
+    are tested on the test rows are also measured client by client.
     """
     rows: list[Row] = []
     tasks = [_task(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
     solved = _train(method, tasks, settings, [] if base is None else base)
     for draw, per_setting in zip(draws, solved, strict=True):
-        whole = draw.split == "test"
-        clients = (
-            by_client(draw.prepared, per_setting, draw.seed) if whole else [{}] * len(settings)
-        )
-        for setting, trained, paid in zip(settings, per_setting, clients, strict=True):
-            common = {"setting": setting, "seed": draw.seed, "split": draw.split}
-            ended = _ending(trained) | sent(draw.prepared, trained, solver[0], method) | paid
-            measured = [{**common, **one, **ended} for one in _measure(draw, trained)]
-            if draw is draws[0]:
-                measured[0]["trace"] = trace(trained)
-            rows += measured
+        with on_host():
+            rows += _measured(draw, settings, per_setting, solver[0], method)
     return rows
+
+
+def on_host() -> AbstractContextManager[Any]:
+    """Programs of this thread run on the CPU: those that would take longer to compile for a GPU."""
+    device: AbstractContextManager[Any] = jax.default_device(jax.local_devices(backend="cpu")[0])
+    return device
+
+
+def _measured(
+    draw: Draw, settings: Sequence[float], solved: Sequence[Trained], solver: Solver, method: str
+) -> Iterator[Row]:
+    whole = draw.split == "test"
+    clients = by_client(draw.prepared, solved, draw.seed) if whole else [{}] * len(settings)
+    for setting, trained, paid in zip(settings, solved, clients, strict=True):
+        common = {"setting": setting, "seed": draw.seed, "split": draw.split}
+        ended = _ending(trained) | sent(draw.prepared, trained, solver, method) | paid
+        for row in _measure(draw, trained):
+            kept = {"trace": trace(trained)} if draw.traced and not row["member"] else {}
+            yield {**common, **row, **ended, **kept}
 
 
 def constant_rows(draws: Sequence[Draw]) -> list[Row]:
@@ -140,7 +155,7 @@ def _train(
     """For each task, a model for each setting; draws share a program where there is a GPU."""
     if method == "af":
         # A linear program after every few small steps: a GPU would wait for the host.
-        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        with on_host():
             solved = [
                 [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
                 for task in tasks

@@ -25,6 +25,7 @@ from fairsilo.method import Trained
 Say = Callable[[str, int, int, float], None]
 """Called before each part: what, how many began before, of how many, seconds left (or -1)."""
 
+THEOREMS = "theorems.csv"
 AT_ONCE = 4
 """The most cells to compute at a time; each holds its data ten times, 0.4 GB for ADULT."""
 
@@ -72,8 +73,11 @@ def run_parts(
     data_dir: Path | None,
     say: Say,
     validation: bool = True,
+    theorems: bool = False,
 ) -> int:
     """Compute the missing parts of the cells; returns how many were computed.
+
+    `theorems` are checked last, and always.
 
     A few cells at a time, the largest first: while one compiles, or waits for a single thread,
     the others compute. AF is computed on the CPU, so where there is a GPU, beside the others.
@@ -108,11 +112,17 @@ def run_parts(
             else:
                 compute(tables, method)
 
+    def check_theorems() -> None:
+        write_atomic(results.folder / THEOREMS, check().to_csv(index=False).encode())
+
     aside: list[Future[None]] = []
     pool, beside = ThreadPoolExecutor(min(AT_ONCE, cores())), ThreadPoolExecutor(1)
     try:
-        for cell in as_completed([pool.submit(work, cell) for cell in todo]):
-            cell.result()
+        jobs = [pool.submit(work, cell) for cell in todo]
+        if theorems:
+            jobs.append(pool.submit(check_theorems))
+        for job in as_completed(jobs):
+            job.result()
         for part in aside:
             part.result()
     finally:
@@ -165,14 +175,12 @@ def as_csv(frame: pd.DataFrame) -> str:
     return spelled.to_csv(index=False)
 
 
-def publish(results: Results, path: str, theorems: bool) -> list[tuple[str, pd.DataFrame]]:
-    """Write tables.csv, theorems.csv and the page; returns the verdicts."""
+def publish(results: Results, path: str) -> list[tuple[str, pd.DataFrame]]:
+    """Write tables.csv and the page; returns the verdicts."""
     folder = results.folder
     tables = build(results)
     write_atomic(folder / "tables.csv", as_csv(tables).encode())
-    checked = folder / "theorems.csv"
-    if theorems:
-        write_atomic(checked, check().to_csv(index=False).encode())
+    checked = folder / THEOREMS
     held = pd.read_csv(checked) if checked.is_file() else None
     verdicts = [
         (f"{name}, {selection}", verdict(tables, name, selection))

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Results:
     """Tidy tables under `folder/parts/path/cell/method.parquet`."""
 
     folder: Path
+    _read: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
+    """Parts that were read; nobody changes them."""
 
     def file(self, path: str, cell: Cell, method: str) -> Path:
         """Where a part lies."""
@@ -77,11 +79,16 @@ class Results:
         )
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False, compression="zstd")
-        write_atomic(self.file(path, cell, method), buffer.getvalue())
+        file = self.file(path, cell, method)
+        write_atomic(file, buffer.getvalue())
+        self._read.pop(file, None)
 
     def read(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
         """A finished part, as it was computed."""
-        return pd.read_parquet(self.file(path, cell, method))
+        file = self.file(path, cell, method)
+        if file not in self._read:
+            self._read[file] = pd.read_parquet(file)
+        return self._read[file]
 
     def models(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
         """A finished part in which lost trainings have no figures."""
