@@ -1,9 +1,14 @@
 """Fixtures that several test folders share."""
 
 import gc
+import mmap
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
+
+# Before NumPy is imported: workers side by side need no threads within a product.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
@@ -14,6 +19,24 @@ from fairsilo.data import DATASETS
 CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+
+def known_to_xla(option: str) -> bool:
+    """Whether this XLA has the option: it ends a process that asks for one it does not have."""
+    jaxlib = find_spec("jaxlib")
+    assert jaxlib is not None
+    assert jaxlib.origin is not None
+    for library in Path(jaxlib.origin).parent.glob("*.so"):
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as image:
+            if image.find(option.encode()) >= 0:
+                return True
+    return False
+
+
+# Tests compile many programs and run them briefly: see `QUICK` in fairsilo/compute.py.
+if known_to_xla("xla_cpu_use_fusion_emitters"):
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"--xla_cpu_use_fusion_emitters=false {flags}".strip()
 
 # Traced programs are many small objects that stay: looking through them again and again takes time.
 gc.set_threshold(100_000, 50, 100)

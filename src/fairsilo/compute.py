@@ -7,7 +7,7 @@ the paper's AGP sweeps run in float32, everything else in float64.
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 # The small factorisations of a Newton round run many at a time; threads inside each of them only
@@ -49,6 +49,41 @@ def over_first_axis(function: Callable[..., T], *trees: Any) -> T:
     return each
 
 
+QUICK = {"xla_cpu_use_fusion_emitters": False}
+"""Compiler options of programs that run for few rounds on a CPU.
+
+XLA's newer emitters take most of the time that such a program takes from start to end. Without
+them Newton's is compiled in a third of the time, and on ADULT a round takes no longer; only rounds
+of gradients, of which there are thousands, pay for themselves.
+"""
+
+
+@cache
+def quick_options() -> dict[str, bool] | None:
+    """`QUICK`, where there is a CPU and its compiler knows them."""
+    if jax.default_backend() != "cpu":
+        return None
+    try:
+        jax.jit(lambda: jnp.zeros(()), compiler_options=QUICK)()
+    except jax.errors.JaxRuntimeError:
+        return None
+    return QUICK
+
+
+def quickly_compiled(function: Callable[P, T], fixed: tuple[str, ...]) -> Callable[P, T]:
+    """The function compiled with `quick_options`, once it is called; `fixed` are static."""
+
+    @cache
+    def compiled() -> Callable[P, T]:
+        return jax.jit(function, static_argnames=fixed, compiler_options=quick_options())
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return compiled()(*args, **kwargs)
+
+    return call
+
+
 @one_by_one
 def eigh(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
@@ -62,4 +97,14 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     return jax.scipy.linalg.solve(matrix, right, assume_a="pos")
 
 
-__all__ = ["Array", "eigh", "jax", "jnp", "one_by_one", "over_first_axis", "solve_positive"]
+__all__ = [
+    "Array",
+    "eigh",
+    "jax",
+    "jnp",
+    "one_by_one",
+    "over_first_axis",
+    "quick_options",
+    "quickly_compiled",
+    "solve_positive",
+]

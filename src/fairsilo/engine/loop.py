@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.compute import jax, jnp
+from fairsilo.compute import jax, jnp, quickly_compiled
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums
 
 Answer = Callable[[Query, Order], Sums]
 
 
-@partial(jax.jit, static_argnames="solver")
-def _step(solver: Solver, state: Any, sums: Sums) -> Any:
+def _one_step(solver: Solver, state: Any, sums: Sums) -> Any:
     return solver.step(state, sums)
+
+
+_step = quickly_compiled(_one_step, fixed=("solver",))
 
 
 def drive(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
-from fairsilo.compute import Array, jax, jnp, over_first_axis
+from fairsilo.compute import Array, jax, jnp, over_first_axis, quick_options
 from fairsilo.engine.base import Outcome, Watch
 from fairsilo.engine.coded import Coded, Table, code
 from fairsilo.engine.mesh import mesh_of_all, over_devices, spread
@@ -129,7 +129,7 @@ class Pooled:
     def advance(self, solver: Solver, size: int, thin: bool, state: Any) -> tuple[Any, Record]:
         """`size` rounds of every run that is not done, and their records (the last, if thin)."""
         answer = Asked(self.model, solver.order, self.local, self.measure, self.mesh)
-        compiled = _compiled(_one_table(self.rows, self.local))
+        compiled = _compiled(_one_table(self.rows, self.local), solver.order is Order.SECOND)
         return compiled(solver, answer, size, thin, self.rows, state)
 
 
@@ -145,14 +145,16 @@ class Asked:
 
 
 @cache
-def _compiled(one_table: bool) -> Callable[..., tuple[Any, Record]]:
-    """`_advance`, compiled for the machine that there is.
+def _compiled(one_table: bool, few: bool) -> Callable[..., tuple[Any, Record]]:
+    """`_advance`, compiled for the machine that there is, and for `few` rounds or many.
 
     For the few columns of one table's runs cuBLAS is faster than the kernels that XLA writes with
     Triton (64 runs of ADULT on one H200: 61 us a round instead of 77), for many tables slower.
     """
     tuned = one_table and jax.default_backend() == "gpu"
-    options = {"xla_gpu_enable_triton_gemm": False} if tuned else None
+    options = quick_options() if few else None
+    if tuned:
+        options = {"xla_gpu_enable_triton_gemm": False}
     fixed = ("solver", "asked", "size", "thin")
     return jax.jit(_advance, static_argnames=fixed, compiler_options=options)
 
