@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairsilo.compute import jax, jnp
-from fairsilo.engine import Clientwise, Coded, Pooled, Rows, code, dense, row_sums
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.engine import Clientwise, Coded, Pooled, Rows, code, dense
 from fairsilo.engine.coded import _by_addition, _by_comparison
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
+from tests.engine.sums import compiled_sums
 
 WIDTHS = (3, 1, 300, 2)
 
@@ -70,14 +71,20 @@ def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
     coded = table(x)
     rng = np.random.default_rng(2)
     weight, g = rng.normal(size=(x.shape[1], k)), rng.normal(size=(len(x), k))
-    product, pull_back = jax.vjp(lambda w: coded @ w, jnp.asarray(weight))
-    np.testing.assert_allclose(product, x @ weight, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(pull_back(jnp.asarray(g))[0], x.T @ g, rtol=1e-11, atol=1e-11)
     many = rng.normal(size=(3, x.shape[1], k))
-    np.testing.assert_allclose(jax.vmap(lambda w: coded @ w)(many), x @ many, rtol=1e-11)
+
+    @jax.jit
+    def products(coded: Coded, weight: Array, g: Array, many: Array) -> tuple[Array, ...]:
+        product, pull_back = jax.vjp(lambda w: coded @ w, weight)
+        return product, pull_back(g)[0], jax.vmap(lambda w: coded @ w)(many)
+
+    product, pulled, each = products(coded, *map(jnp.asarray, (weight, g, many)))
+    np.testing.assert_allclose(product, x @ weight, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(pulled, x.T @ g, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(each, x @ many, rtol=1e-11)
     # What a GPU does instead of adding row by row.
     np.testing.assert_allclose(
-        _by_comparison(coded, jnp.asarray(g)), _by_addition(coded, jnp.asarray(g)), atol=1e-11
+        _by_comparison(coded, jnp.asarray(g)), jax.jit(_by_addition)(coded, g), atol=1e-11
     )
 
 
@@ -89,7 +96,7 @@ def test_sums_are_those_of_the_matrix(model: Model) -> None:
     query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
     # A network of 312 inputs has thousands of parameters, and their matrix millions of numbers.
     for order in (Order.LAGRANGIAN, Order.SECOND if model.name == "lr" else Order.FIRST):
-        want, got = (row_sums(model, order, r, query) for r in (rows, coded))
+        want, got = (compiled_sums(model, order, r, query) for r in (rows, coded))
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), want, got
         )
@@ -111,7 +118,7 @@ def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
         a, b, epsilon = np.zeros(1), np.zeros(1), [0.01, 0.5][run]
         for _ in range(6):
             mu = a - b
-            sums = row_sums(model, Order.LAGRANGIAN, rows, Query(jnp.asarray(theta), mu))  # type: ignore[arg-type]
+            sums = compiled_sums(model, Order.LAGRANGIAN, rows, Query(theta, mu))  # type: ignore[arg-type]
             d = np.asarray(sums.d)
             theta = theta - 0.05 * np.asarray(sums.grad)
             a, b = (

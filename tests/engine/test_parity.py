@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairsilo.compute import jax, jnp
-from fairsilo.engine import Clientwise, Pooled, Rows, local_sums, row_sums, stack_silos
+from fairsilo.engine import Clientwise, Pooled, Rows, row_sums, stack_silos
 from fairsilo.engine.pooled import UNROLLED, _compiled
 from fairsilo.engine.sums import LONG, PIECE, even, in_pieces
 from fairsilo.fairness import Dgeo, Estimator
@@ -20,6 +21,7 @@ from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query
 from fairsilo.solver.base import Sums
 from tests import oracle
+from tests.engine.sums import compiled_local, compiled_sums
 from tests.tables import RandomTable, make, random_tables
 
 PAIR = Dgeo(0, 1, 1)
@@ -42,7 +44,7 @@ def test_sums_match_the_equations(table: RandomTable, how: Estimator, mu: float)
     rows = weighted(table.federation, how)
     model = logistic_regression(table.federation.x.shape[1])
     query = Query(jnp.asarray(table.package_theta), jnp.array([mu]))
-    got = row_sums(model, Order.SECOND, rows, query)
+    got = compiled_sums(model, Order.SECOND, rows, query)
 
     loss = oracle.federated_loss(table.theta, table.clients)
     d = oracle.estimate(oracle.row_loss, table.theta, table.clients, 0, 1, 1, how)
@@ -53,7 +55,7 @@ def test_sums_match_the_equations(table: RandomTable, how: Estimator, mu: float)
     np.testing.assert_allclose(got.grad, np.roll(gradient, 1), rtol=1e-9, atol=1e-12)
     assert got.jac is not None
     np.testing.assert_allclose(got.jac[0], np.roll(gradient_d, 1), rtol=1e-9, atol=1e-12)
-    first = row_sums(model, Order.LAGRANGIAN, rows, query)
+    first = compiled_sums(model, Order.LAGRANGIAN, rows, query)
     np.testing.assert_allclose(
         first.grad, np.roll(gradient + mu * gradient_d, 1), rtol=1e-9, atol=1e-12
     )
@@ -65,7 +67,7 @@ def test_hessian_matches_the_sum_of_row_hessians(table: RandomTable, mu: float) 
     rows = weighted(table.federation, "pooled")
     model = logistic_regression(table.federation.x.shape[1])
     query = Query(jnp.asarray(table.package_theta), jnp.array([mu]))
-    got = row_sums(model, Order.SECOND, rows, query).hess
+    got = compiled_sums(model, Order.SECOND, rows, query).hess
     assert got is not None
     c = np.asarray(rows.w) + mu * np.asarray(rows.v)[0]
     stacked = np.concatenate([client.x for client in table.clients])
@@ -115,21 +117,21 @@ def test_local_constraints_are_the_clients_own_estimates() -> None:
     offsets = table.federation.offsets
     silos = stack_silos(rows, offsets)
     query = Query(jnp.asarray(table.package_theta), jnp.array([0.3, -0.2, 0.1]))
-    got = local_sums(model, Order.SECOND, silos, query)
+    got = compiled_local(model, Order.SECOND, silos, query)
     for i, client in enumerate(table.clients):
         want = oracle.local_estimates(oracle.row_loss, table.theta, [client], 0, 1, 1)
         assert got.d[i] == pytest.approx(want[0] if want else 0.0)
     assert got.loss == pytest.approx(oracle.federated_loss(table.theta, table.clients))
     apart = Clientwise(model, rows, offsets, local=True)
     for order in Order:
-        one, other = local_sums(model, order, silos, query), apart.answer(query, order)
+        one, other = compiled_local(model, order, silos, query), apart.answer(query, order)
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), one, other
         )
     # The gradient of the Lagrangian is the sum that AGP's clients send, multipliers their own.
     assert got.jac is not None
     np.testing.assert_allclose(
-        local_sums(model, Order.LAGRANGIAN, silos, query).grad,
+        compiled_local(model, Order.LAGRANGIAN, silos, query).grad,
         got.grad + query.mu @ got.jac,
         rtol=1e-9,
     )
@@ -197,7 +199,7 @@ def test_network_and_many_classes_sum_the_same_everywhere() -> None:
     rows = weighted(federation, "mean")
     for model in (mlp(3, 3), logistic_regression(3, 3)):
         query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
-        together = row_sums(model, Order.SECOND, rows, query)
+        together = compiled_sums(model, Order.SECOND, rows, query)
         apart = Clientwise(model, rows, federation.offsets).answer(query, Order.SECOND)
         for one, other in zip(vars(together).values(), vars(apart).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -222,7 +224,8 @@ def test_pieces_of_long_tables_add_up_to_the_whole(k: int) -> None:
     (longer,) = even([table])
 
     assert longer.y.shape[-1] % PIECE == 0
-    found, expected = in_pieces(answer, longer, query), answer(table, query)
+    found = jax.jit(partial(in_pieces, answer))(longer, query)
+    expected = jax.jit(answer)(table, query)
     np.testing.assert_allclose(found.loss, expected.loss)
     np.testing.assert_allclose(found.d, expected.d, atol=1e-9)
     np.testing.assert_allclose(found.grad, expected.grad, atol=1e-9)

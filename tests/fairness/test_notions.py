@@ -18,7 +18,7 @@ from fairlearn.metrics import (
 from sklearn.metrics import accuracy_score
 
 from fairsilo.compute import jnp
-from fairsilo.engine import Rows, row_sums
+from fairsilo.engine import Rows
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import deo, loss_gap, rate_gap
 from fairsilo.fairness import NOTIONS, Constraint, Estimator, Gap, comparisons
@@ -27,6 +27,7 @@ from fairsilo.fairness.words import describe
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Order, Query
+from tests.engine.sums import compiled_sums
 
 GROUPS, CLASSES = ("a", "b", "c"), ("no", "yes", "maybe")
 
@@ -76,7 +77,7 @@ def measured(rows: Federation, constraints: tuple[Constraint, ...], how: Estimat
     asked, w, v = weighted(rows, constraints, how)
     model = logistic_regression(2, rows.classes)
     query = Query(jnp.asarray(theta_of(rows.classes)), jnp.zeros(len(constraints)))
-    sums = row_sums(model, Order.FIRST, Rows(asked.x, asked.y, w, v), query)  # type: ignore[arg-type]
+    sums = compiled_sums(model, Order.FIRST, Rows(asked.x, asked.y, w, v), query)  # type: ignore[arg-type]
     own = log_probabilities(rows)[np.arange(rows.rows), rows.y]
     assert float(sums.loss) == pytest.approx(own.mean()), "asking twice must not change L"
     return np.asarray(sums.d)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from fairsilo.compute import jnp
 from fairsilo.engine import numbers_up
-from fairsilo.engine.sums import Rows, row_sums
+from fairsilo.engine.sums import Rows
 from fairsilo.flower.network import flatten, network_predictions, unflatten
 from fairsilo.flower.numbers import linear_sums, losses_of, probabilities_of, scores_of
 from fairsilo.flower.numbers import vector_length as length
 from fairsilo.method.base import Plain
 from fairsilo.model import MODELS
 from fairsilo.solver.base import Order, Query
+from tests.engine.sums import compiled_sums
 
 
 def rows_of(seed: int, n: int, features: int, classes: int, k: int) -> tuple[np.ndarray, ...]:
@@ -47,7 +48,7 @@ def test_equals_the_sums_of_the_simulation(
     rng = np.random.default_rng(seed + 1)
     theta, mu = rng.normal(size=model.size), rng.normal(size=k)
     found = linear_sums(order.value, x[:n], y[:n], w[:n], v[:, :n], theta, mu, classes)
-    sums = row_sums(
+    sums = compiled_sums(
         model, order, Rows(*map(jnp.asarray, (x, y, w, v))), Query(jnp.array(theta), jnp.array(mu))
     )
     expected = flatten(sums)

@@ -35,7 +35,7 @@ def test_binary_slope_by_hand_and_for_many_runs_at_once(dtype: type, close: floa
 
     both = jnp.asarray(np.stack([u, -u], axis=1)[:, :, None])
     want = np.stack([expit(u) - y, expit(-u) - y], axis=1)
-    np.testing.assert_allclose(jax.grad(total)(both)[:, :, 0], want, atol=close)
+    np.testing.assert_allclose(jax.jit(jax.grad(total))(both)[:, :, 0], want, atol=close)
     each = [cross_entropy(both[:, run], y) for run in range(2)]
     np.testing.assert_array_equal(cross_entropy(both, y[:, None]), np.stack(each, axis=1))
 
@@ -60,7 +60,7 @@ def test_curvature_is_the_second_derivative(outputs: int) -> None:
     def one(row: Array, label: Array) -> Array:
         return cross_entropy(row[None], label[None])[0]
 
-    want = jax.vmap(jax.hessian(one))(scores, y)
+    want = jax.jit(jax.vmap(jax.hessian(one)))(scores, y)
     np.testing.assert_allclose(curvature(scores), want, rtol=1e-10, atol=1e-12)
 
 

@@ -10,12 +10,13 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from fairsilo.compute import jnp
-from fairsilo.engine import Pooled, Rows, row_sums
+from fairsilo.engine import Pooled, Rows
 from fairsilo.fairness import Dgeo
 from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query, Status
+from tests.engine.sums import compiled_sums
 from tests.tables import make
 
 
@@ -77,7 +78,8 @@ def test_no_constraint_at_all_is_plain_training() -> None:
     for solver in (Newton(), Lbfgs(), Agp()):
         got = Pooled(model, rows).solve(solver, model.start(0), [], 20_000)
         assert got.status is Status.CONVERGED
-        answer = row_sums(model, Order.FIRST, rows, Query(jnp.asarray(got.theta), jnp.zeros(0)))
+        query = Query(jnp.asarray(got.theta), jnp.zeros(0))
+        answer = compiled_sums(model, Order.FIRST, rows, query)
         assert float(jnp.abs(answer.grad).max()) < 1e-4
 
 
