@@ -10,7 +10,7 @@ import pytest
 from fairsilo.fairness import Dgeo
 from fairsilo.method.base import Plain, Trained
 from fairsilo.method.constrained import fedfair
-from fairsilo.method.separate import st
+from fairsilo.method.separate import st, st_many
 from fairsilo.method.stacked import batches
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton, Status
@@ -106,3 +106,15 @@ def test_several_pairs_are_all_met() -> None:
         losses = predictor.losses(own.x, own.y, own.s)
         means = [losses[(own.s == g) & (own.y == 1)].mean() for g in range(3)]
         assert max(means) - min(means) <= 0.01 + 1e-5
+
+
+def test_a_thin_history_has_the_same_ends_and_as_many_records_as_calls() -> None:
+    asked = task(biased(5, [60, 80]), solver=Agp(), rounds=1200)
+    whole, thin = (st_many([asked], [0.02], None, short)[0][0].outcome for short in (False, True))
+    assert whole.rounds == thin.rounds == 1200
+    assert len(np.asarray(whole.history.loss)) == 1200
+    assert len(np.asarray(thin.history.loss)) == 3
+    for record in (499, 999, 1199):
+        np.testing.assert_allclose(
+            np.asarray(thin.history.loss)[record // 500], np.asarray(whole.history.loss)[record]
+        )

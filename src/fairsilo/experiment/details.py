@@ -80,7 +80,7 @@ def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> d
 
 
 def trace(trained: Trained) -> str:
-    """Some rounds of a training, as JSON: loss, and of the gaps and multipliers the largest."""
+    """Some rounds of a training, as JSON: loss, gap and multiplier."""
     rounds, history = trained.outcome.rounds, trained.outcome.history
     count = len(np.asarray(history.loss))
     some = np.unique(np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64))
@@ -96,12 +96,11 @@ def trace(trained: Trained) -> str:
 
 
 def _largest(history: Record, name: str) -> npt.NDArray[np.float64]:
-    """Of several gaps or multipliers the one that is farthest from zero; of none, nothing."""
+    """The gap or multiplier; of several the size of the largest; of none, nothing."""
     values = np.asarray(getattr(history, name), np.float64)
-    if not values.shape[1]:
-        return np.full(len(values), np.nan)
-    place = np.argmax(np.abs(np.nan_to_num(values)), axis=1)[:, None]
-    largest: npt.NDArray[np.float64] = np.take_along_axis(values, place, axis=1)[:, 0]
+    if values.shape[1] <= 1:
+        return values[:, 0] if values.shape[1] else np.full(len(values), np.nan)
+    largest: npt.NDArray[np.float64] = np.max(np.abs(values), axis=1)
     return largest
 
 

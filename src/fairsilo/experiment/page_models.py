@@ -38,7 +38,11 @@ PAYS = (
 )
 CHARTS = (
     ("loss", "average loss", "What training makes small, on the training rows."),
-    ("gap", "gap in loss between the groups (D)", "Of several limits, the largest gap."),
+    (
+        "gap",
+        "gap in loss between the groups (D)",
+        "Of several limits (LCO), the size of the largest gap; of ST, a mean over clients.",
+    ),
     ("multiplier", "how hard the limit pushes (multiplier)", "Zero: it costs nothing."),
 )
 MANY = 50
@@ -55,7 +59,7 @@ def sure_dots(title: str, name: str, rows: Sequence[Row], names: Sequence[str]) 
             for label, row in zip(names, rows, strict=True)
             if not pd.isna(row[name])
         ],
-        caption="Mean over the data sets, and the 95% interval from the test rows of one",
+        caption="95% intervals from the test rows of one data set",
     )
 
 

@@ -85,7 +85,8 @@ def summarise(outcomes: Sequence[Outcome]) -> Outcome:
     rounds = max(outcome.rounds for outcome in outcomes)
 
     def line_up(*leaves: np.ndarray) -> np.ndarray:
-        missing = [(0, rounds - len(leaf)) for leaf in leaves]
+        longest = max(map(len, leaves))  # fewer than the rounds where histories are thin
+        missing = [(0, longest - len(leaf)) for leaf in leaves]
         return np.stack(
             [
                 np.pad(leaf, [fill] + [(0, 0)] * (leaf.ndim - 1), mode="edge")
