@@ -120,16 +120,16 @@ def test_one_sentence_and_nothing_written(
 
 
 def test_an_old_run_survives_a_failed_one(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
     good = [word for pair in GOOD.items() for word in pair]
-    assert fairsilo("train", *good).returncode == 0
+    assert quick("train", *good).returncode == 0
     before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
-    train(fairsilo, {"--epsilon": "nan"})
+    train(quick, {"--epsilon": "nan"})
     assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
 
 
-def test_predict_mistakes(fairsilo: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+def test_predict_mistakes(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
     for words, hint in (
         (("--model", "nowhere", "--data", "loans.csv", "--out", "s.csv"), "nowhere"),
         (("--model", "run", "--data", "short.csv", "--out", "s.csv"), "x0"),
@@ -137,20 +137,20 @@ def test_predict_mistakes(fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
     ):
         if hint == "x0":
             good = [word for pair in GOOD.items() for word in pair]
-            assert fairsilo("train", *good, "--no-baseline").returncode == 0
+            assert quick("train", *good, "--no-baseline").returncode == 0
             loans.drop(columns="x0").to_csv(tmp_path / "short.csv", index=False)
-        done = fairsilo("predict", *words)
+        done = quick("predict", *words)
         assert done.returncode == 2
         assert hint in done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("s.*"))
 
 
-def test_predict_from_a_damaged_run(fairsilo: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+def test_predict_from_a_damaged_run(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
     good = [word for pair in GOOD.items() for word in pair]
-    assert fairsilo("train", *good, "--no-baseline").returncode == 0
+    assert quick("train", *good, "--no-baseline").returncode == 0
     run, scores = tmp_path / "run", tmp_path / "s.csv"
-    assert "--seed" in predict(fairsilo, "--seed", "-1")
+    assert "--seed" in predict(quick, "--seed", "-1")
     tensors = (run / "model.safetensors").read_bytes()
     for theta in (np.zeros((1, 3)), np.zeros(3), np.zeros((0, 3))):
         (run / "model.safetensors").write_bytes(save({"theta": theta}))
@@ -164,29 +164,29 @@ def test_predict_from_a_damaged_run(fairsilo: Program, loans: pd.DataFrame, tmp_
         (run / "model.json").write_text(json.dumps(broken))
         with pytest.raises(FairSiloError, match=r"model\.json is damaged"):
             load(run)
-    assert "model.json is damaged" in predict(fairsilo)
+    assert "model.json is damaged" in predict(quick)
     assert not scores.exists()
 
 
-def predict(fairsilo: Program, *more: str) -> str:
+def predict(quick: Program, *more: str) -> str:
     """Score with the run, which must fail, and return the one sentence."""
-    done = fairsilo("predict", "--model", "run", "--data", "loans.csv", "--out", "s.csv", *more)
+    done = quick("predict", "--model", "run", "--data", "loans.csv", "--out", "s.csv", *more)
     assert done.returncode == 2
     [sentence] = done.stderr.strip().splitlines()
     return sentence
 
 
 def test_a_group_with_a_comma_or_the_name_na(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
     names = loans["group"].map({"g0": "NA", "g1": "low, high"})
     loans.assign(group=names).to_csv(tmp_path / "loans.csv", index=False)
     good = [word for pair in GOOD.items() for word in pair]
-    done = fairsilo("train", *good, "--no-baseline", "--groups", 'NA, "low, high"')
+    done = quick("train", *good, "--no-baseline", "--groups", 'NA, "low, high"')
     assert done.returncode == 0, done.stderr
     metrics = json.loads((tmp_path / "run" / "model.json").read_text())
     assert metrics["groups"] == ["NA", "low, high"]
-    assert "double quotes" in train(fairsilo, {"--groups": "NA,low, high"})
+    assert "double quotes" in train(quick, {"--groups": "NA,low, high"})
 
 
 def test_out_is_tried_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,14 +199,14 @@ def test_out_is_tried_before_training(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_data_commands(fairsilo: Program) -> None:
-    listed = fairsilo("data", "list")
+def test_data_commands(quick: Program, fairsilo: Program) -> None:
+    listed = quick("data", "list")
     assert "45,222" in listed.stdout
     assert "5,278" in listed.stdout
-    checked = fairsilo("data", "check", "adult")
+    checked = quick("data", "check", "adult")
     assert checked.returncode == 0
     assert "45,222" in checked.stdout
-    assert fairsilo("data", "check", "compas").returncode == 1
+    assert quick("data", "check", "compas").returncode == 1
     offline = fairsilo("data", "get", "compas", "--url", "http://127.0.0.1:9/compas.csv")
     assert offline.returncode == 2
     assert len(offline.stderr.strip().splitlines()) == 1

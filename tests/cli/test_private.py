@@ -118,10 +118,10 @@ def test_columns_need_bounds(options: Options, loans: pd.DataFrame) -> None:
 
 
 def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
     asked = ("data", "schema", "--data", "loans.csv", "--label", "label", "--group", "group")
-    drafted = fairsilo(*asked, "--client", "client", "--split", "part", "--out", "own.json")
+    drafted = quick(*asked, "--client", "client", "--split", "part", "--out", "own.json")
     assert drafted.returncode == 0, drafted.stderr
     assert "numbers without bounds: x0, x1" in drafted.stdout
     assert "nothing that was seen in the rows" in drafted.stdout
@@ -130,13 +130,13 @@ def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
     numbers = [one for one in content["features"] if one["kind"] == "number"]
     assert all(one["bounds"] is None for one in numbers)
     private = (*OWN, "--schema", "own.json", "--dp-epsilon", "8", "--rounds", "1", "--out", "run")
-    refused = fairsilo(*private)
+    refused = quick(*private)
     assert "column 'x0' has no declared bounds" in refused.stderr
     for one in numbers:
         one["bounds"] = [-5, 5]
     path.write_text(json.dumps(content))
-    assert fairsilo(*private).returncode == 0
-    assert "exists already" in fairsilo(*asked, "--out", "own.json").stderr
+    assert quick(*private).returncode == 0
+    assert "exists already" in quick(*asked, "--out", "own.json").stderr
 
 
 def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -> None:

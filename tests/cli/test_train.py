@@ -63,9 +63,9 @@ def test_own_table_leaves_the_promised_folder(
 
 
 def test_predict_equals_the_model_in_memory(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
-    assert fairsilo(*OWN).returncode == 0
+    assert quick(*OWN).returncode == 0
     done = fairsilo("predict", "--model", "run", "--data", "loans.csv", "--out", "scores.parquet")
     assert done.returncode == 0, done.stderr
     scores = pd.read_parquet(tmp_path / "scores.parquet")
@@ -112,12 +112,13 @@ def test_every_solver_model_and_engine_says_how_it_ended(
 
 
 def test_the_same_seed_gives_the_same_run(
-    fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
+    quick: Program, fairsilo: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
+    """In this process and in another."""
     split = [word for word in OWN if word not in ("--split", "part", "--client", "client")]
     dealt = [*split[:-1], "a", "--clients", "3", "--partition", "dirichlet", "--seed", "5"]
     again = [*split[:-1], "b", "--clients", "3", "--partition", "dirichlet", "--seed", "5"]
-    assert fairsilo(*dealt).returncode == 0
+    assert quick(*dealt).returncode == 0
     assert fairsilo(*again).returncode == 0
     assert (tmp_path / "a" / "model.safetensors").read_bytes() == (
         tmp_path / "b" / "model.safetensors"

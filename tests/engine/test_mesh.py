@@ -37,7 +37,7 @@ print(*(repr(float(value)) for value in np.concatenate(found)))
 
 
 def losses(devices: int) -> list[float]:
-    flags = f"--xla_force_host_platform_device_count={devices}"
+    flags = f"--xla_force_host_platform_device_count={devices} {os.environ.get('XLA_FLAGS', '')}"
     path = str(Path(fairsilo.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(devices)],
