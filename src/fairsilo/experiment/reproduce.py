@@ -26,7 +26,7 @@ Say = Callable[[str, int, int, float], None]
 """Called before each part: what, how many began before, of how many, seconds left (or -1)."""
 
 THEOREMS = "theorems.csv"
-AT_ONCE = 6
+AT_ONCE = 4
 """The most cells to compute at a time; each holds its data ten times, 0.4 GB for ADULT."""
 
 
