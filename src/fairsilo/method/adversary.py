@@ -22,8 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.spatial.distance import cdist
 
 from fairsilo.method.agnostic_sums import AdversarySums
 from fairsilo.method.base import Floats
@@ -68,6 +66,8 @@ class ColumnSums:
 
 def kernels(x: Floats, points: Floats, sigma: float = SIGMA) -> Floats:
     """K(x_j, z_r), (n, R); a client computes it once."""
+    from scipy.spatial.distance import cdist
+
     result: Floats = np.exp(-cdist(x, points, "sqeuclidean") / (2 * sigma**2))
     return result
 
@@ -80,6 +80,8 @@ def covariance_row(sums: AdversarySums, paired: int) -> Floats:
 
 def worst_weights(sums: AdversarySums, rows: int, paired: int, tau: float) -> Floats | None:
     """alpha (R,) of the program, or None where no weights within the bounds are so fair."""
+    from scipy.optimize import linprog
+
     covariance = covariance_row(sums, paired)
     solution = linprog(
         -np.asarray(sums.loss_kernel) / rows,

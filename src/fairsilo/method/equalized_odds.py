@@ -20,7 +20,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import linprog
 
 from fairsilo.engine import Watch
 from fairsilo.fairness.constraint import Dgeo
@@ -69,6 +68,8 @@ def fit_equalized_odds(
     base: Predictor, pair: Dgeo, hits: Hits, stream: int = 0, *, variant: Variant = "joint"
 ) -> EqualizedOdds:
     """Solve the program for one client's sums; without a program the labels stay as they are."""
+    from scipy.optimize import linprog
+
     if not hits.complete:
         return EqualizedOdds(base, pair, np.ones(2), np.zeros(2), stream)
     solution = linprog(
