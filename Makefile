@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
+# The tests of a file share a running federation, so a file stays with one process.
+NETWORK = $(BIN)/python -m pytest -n 2 --dist loadfile -m network tests/flower
 
 .PHONY: run test test-network lint bench docs clean
 
@@ -12,10 +14,10 @@ run: $(READY)  ## train a fair model on real data and leave a report
 
 test: $(DEV) lint  ## everything that CI checks
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not network"
-	$(BIN)/python -m pytest -m smoke
+	$(NETWORK)
 
-test-network: $(DEV)  ## all tests that start Flower's processes on loopback: eight minutes more
-	$(BIN)/python -m pytest -m network
+test-network: $(DEV)  ## of the tests only those that start Flower's processes on loopback
+	$(NETWORK)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

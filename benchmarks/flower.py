@@ -22,9 +22,10 @@ from typing import Any
 
 from fairsilo.flower.demo import demo
 
-MESSAGE = "import flwr.supernode.runtime.run_clientapp, fairsilo.flower.client"
-SECURE = f"{MESSAGE}, fairsilo.flower.masked"
-FLOWER_ALONE = "import flwr.supernode.runtime.run_clientapp"
+FLOWER_ALONE = "import flwr.supernode.cli"
+"""What the command `flwr-clientapp` imports."""
+SECURE = f"{FLOWER_ALONE}, fairsilo.flower.client, fairsilo.flower.masked"
+ROWS = f"{SECURE}, fairsilo.flower.silo"
 
 
 def start_up(code: str, repeats: int = 3) -> tuple[float, float, float]:
@@ -97,8 +98,8 @@ def main() -> None:
     options = parser.parse_args()
     for name, code in (
         ("Flower alone", FLOWER_ALONE),
-        ("a plain message", MESSAGE),
-        ("a masked message", SECURE),
+        ("a message of the masks alone", SECURE),
+        ("a message that needs the rows", ROWS),
     ):
         seconds, busy, memory = start_up(code)
         shown = f"{seconds:.2f} s to start, {busy:.2f} s of CPU, {memory:.0f} MB"

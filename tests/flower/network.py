@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,29 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import CA, make_certificates
 from fairsilo.flower.charter import FILE, Member
+from fairsilo.flower.demo import make_demo
 from fairsilo.flower.gather import Plain
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import make_key
-from fairsilo.flower.launch import Event, RunConfig, run_and_follow, start_node
+from fairsilo.flower.launch import (
+    Event,
+    RunConfig,
+    register,
+    run_and_follow,
+    start_node,
+    start_superlink,
+)
 from fairsilo.flower.post import Fault, Traffic
-from fairsilo.flower.processes import Processes, free_ports
+from fairsilo.flower.processes import LOOK, Processes, free_ports, processes
 from fairsilo.flower.session import Session
 from fairsilo.flower.settings import read_settings
 from fairsilo.flower.silo import answer
 from fairsilo.flower.wire import Ask, Record, Reply
 from fairsilo.flower.workspace import Workspace
-from tests.flower.proxy import Proxy
+from tests.flower.proxy import Proxy, recording
 
-Watch = Callable[[Event], None]
+ROWS = 400
+"""Of every silo."""
 
 
 @dataclass
@@ -64,6 +74,12 @@ class Net:
         """A node, which reaches the SuperLink through the proxy."""
         start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address)
 
+    def start_all(self) -> None:
+        """The nodes of all silos of the federation file that are not up."""
+        for name in self.space.charter.names:
+            if not self.group.alive(name):
+                self.start(name)
+
     def start_stranger(self, name: str) -> None:
         """A node beside the silos, with the settings of silo-1 and a key or CA of its own."""
         own = self.space.silo(name)
@@ -90,6 +106,26 @@ class Net:
             else:
                 return
         pytest.fail("the SuperLink did not come up")
+
+
+@contextmanager
+def federation(folder: Path, silos: int) -> Iterator[Net]:
+    """SuperLink, proxy and registered silos, which answer in the clear, too; nodes are not up."""
+    space = make_demo(folder / "work", silos, rows=ROWS * silos, rounds=2)
+    for name in space.charter.names:
+        settings = space.silo(name) / "silo.toml"
+        settings.write_text(settings.read_text().replace("plain = false", "plain = true"))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        recording(space) as proxy,
+        processes(folder / "logs") as group,
+    ):
+        # Many nodes share few cores here.
+        patch.setenv(LOOK, "0.5")
+        start_superlink(space, group)
+        register(space)
+        yield Net(space, group, proxy)
+    assert not [line for line in command_lines() if str(folder) in line]
 
 
 def metrics_of(out: Path) -> dict[str, Any]:
@@ -133,3 +169,14 @@ def vectors_of(space: Workspace, folder: Path) -> npt.NDArray[np.float64]:
     session = Session(charter, Plain(post, 1.0), journal, post.present(), lambda event: None)
     session.train()
     return np.concatenate(post.vectors)
+
+
+def command_lines() -> list[str]:
+    """Of all processes of this machine."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return lines

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.flower.processes import free_ports, is_alive, processes, wait_for_port
+from fairsilo.flower.processes import (
+    LOOK,
+    environment,
+    free_ports,
+    is_alive,
+    processes,
+    wait_for_port,
+)
 
 ORPHAN = """
 import subprocess, sys
@@ -43,3 +50,12 @@ def test_a_port_that_stays_closed_is_one_sentence() -> None:
     port = free_ports(1)[0]
     with pytest.raises(FairSiloError, match=f"nobody listens on port {port}"):
         wait_for_port(port, 0.0)
+
+
+def test_how_often_nodes_look_for_work_is_the_operators_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(LOOK, raising=False)
+    assert environment(tmp_path)[LOOK] == "0.2"
+    monkeypatch.setenv(LOOK, "2")
+    assert environment(tmp_path)[LOOK] == "2"

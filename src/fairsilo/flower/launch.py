@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
-from fairsilo.flower.processes import Processes, command, environment, is_alive, wait_for_port
+from fairsilo.flower.processes import (
+    LOOK,
+    Processes,
+    command,
+    environment,
+    is_alive,
+    wait_for_port,
+)
 from fairsilo.flower.workspace import Workspace
 
 CONNECTION = "federation"
@@ -56,7 +63,7 @@ def start_superlink(space: Workspace, processes: Processes) -> None:
         *("--host", host.strip("[]"), "--port", port),
         *("--database", str(space.folder / "superlink.db")),
     ]
-    processes.start("superlink", arguments, environment(home(space)), space.folder)
+    _start_superlink(space, arguments, processes)
 
 
 def start_simulation(space: Workspace, port: int, processes: Processes) -> None:
@@ -65,8 +72,13 @@ def start_simulation(space: Workspace, port: int, processes: Processes) -> None:
         *(command("flower-superlink"), "--insecure", "--simulation"),
         *("--host", "127.0.0.1", "--port", str(port)),
     ]
-    processes.start("superlink", arguments, environment(home(space)), space.folder)
+    _start_superlink(space, arguments, processes)
     wait_for_port(port, PATIENCE)
+
+
+def _start_superlink(space: Workspace, arguments: Sequence[str], processes: Processes) -> None:
+    # Only the start of a run waits for its looks.
+    processes.start("superlink", arguments, {**environment(home(space)), LOOK: "1"}, space.folder)
 
 
 def start_node(

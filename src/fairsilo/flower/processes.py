@@ -19,12 +19,15 @@ ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
     "RAY_USAGE_STATS_ENABLED": "0",
     # Many small processes share few cores; threads of a matrix product would only get in the way.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+
+LOOK = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL"
+"""Seconds between two looks for work: every question to a silo waits for one of its node's, and
+every look costs milliseconds of CPU. The operator's own value counts."""
 
 
 def command(name: str) -> str:
@@ -39,7 +42,8 @@ def command(name: str) -> str:
 def environment(home: Path) -> dict[str, str]:
     """The environment of every Flower process, with a FLWR_HOME of its own."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, **ENVIRONMENT, "FLWR_HOME": str(home.resolve()), "PATH": path}
+    own = {LOOK: os.environ.get(LOOK, "0.2"), "FLWR_HOME": str(home.resolve()), "PATH": path}
+    return {**os.environ, **ENVIRONMENT, **own}
 
 
 def free_ports(count: int) -> list[int]:

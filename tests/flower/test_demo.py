@@ -1,0 +1,62 @@
+"""Real processes of their own: Flower's own simulation, and Control-C in `fairsilo flower demo`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fairsilo.flower.demo import compare, make_demo
+from fairsilo.flower.launch import RunConfig, run_and_follow, start_simulation
+from fairsilo.flower.processes import free_ports, processes
+from tests.flower.network import command_lines, metrics_of
+
+pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="NOT TESTED in Flower's simulation: no Ray")
+def test_in_flowers_simulation_it_equals_ours(tmp_path: Path) -> None:
+    """Ray plays the silos, masks and all."""
+    space, out = make_demo(tmp_path / "work", 3, rows=900, rounds=2), tmp_path / "run"
+    port = free_ports(1)[0]
+    with processes(tmp_path / "logs") as group:
+        start_simulation(space, port, group)
+        config = RunConfig(out=out, simulation=port)
+        run_and_follow(space, config, lambda event: None, lambda: group.alive("superlink"))
+    assert metrics_of(out)["network"]["secure_aggregation"]
+    found = compare(space, out)
+    assert found.probabilities < 1e-6
+    assert found.loss < 1e-9
+
+
+def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:
+    # A shell that starts the tests in the background has them ignore Control-C.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; from fairsilo.cli import main; main()"
+    child = subprocess.Popen(
+        [
+            *(sys.executable, "-W", "ignore", "-c", code, "flower", "demo", "--silos", "2"),
+            *("--no-secure-aggregation", "--rows", "900", "--out", str(tmp_path / "demo")),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stderr is not None
+    try:
+        for line in child.stderr:
+            if "started" in line:
+                break
+        time.sleep(2)
+        os.kill(child.pid, signal.SIGINT)
+        assert child.wait(timeout=150) == 130
+    finally:
+        child.kill()
+        child.stderr.close()
+    assert not [line for line in command_lines() if str(tmp_path) in line]
