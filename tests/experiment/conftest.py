@@ -1,5 +1,5 @@
-"""The program in a process of its own, as in the command line tests."""
+"""The program in a process of its own, and in this one, as in the command line tests."""
 
-from tests.cli.conftest import fairsilo
+from tests.cli.conftest import fairsilo, quick
 
-__all__ = ["fairsilo"]
+__all__ = ["fairsilo", "quick"]

@@ -141,7 +141,9 @@ def test_the_theorems_hold_on_held_out_rows() -> None:
     assert widths["radius_fedfair"][50] < widths["radius_lco"][50] / 6
 
 
-def test_sweep_and_compare_commands(fairsilo: Program, raw_data_dir: Path, tmp_path: Path) -> None:
+def test_sweep_and_compare_commands(
+    fairsilo: Program, quick: Program, raw_data_dir: Path, tmp_path: Path
+) -> None:
     raw = str(raw_data_dir)
     done = fairsilo(
         "sweep", "--data", "drug", "--epsilons", "1e-3,0.1", "--seeds", "2",
@@ -152,7 +154,7 @@ def test_sweep_and_compare_commands(fairsilo: Program, raw_data_dir: Path, tmp_p
     assert swept["epsilon"].tolist() == [1e-3, 0.1]
     assert (swept["ending"] == "converged").all()
     assert "collapsed: balanced accuracy below 0.53" in done.stdout
-    done = fairsilo(
+    done = quick(
         "compare", "--data", "drug", "--model", "lr", "--seeds", "1", "--data-dir", raw,
         "--out", "compared",
     )  # fmt: skip
@@ -170,7 +172,7 @@ def test_sweep_and_compare_commands(fairsilo: Program, raw_data_dir: Path, tmp_p
         (("sweep", "--method", "af", "--model", "mlp"), "--model lr"),
         (("reproduce", "--only", "adult"), "adult-lr-iid"),
     ):
-        bad = fairsilo(*words)
+        bad = quick(*words)
         assert bad.returncode == 2
         assert hint in bad.stderr
         assert len(bad.stderr.strip().splitlines()) == 1
