@@ -13,7 +13,6 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
 from fairsilo.flower.processes import (
-    LOOK,
     Processes,
     command,
     environment,
@@ -78,7 +77,7 @@ def start_simulation(space: Workspace, port: int, processes: Processes) -> None:
 
 def _start_superlink(space: Workspace, arguments: Sequence[str], processes: Processes) -> None:
     # Only the start of a run waits for its looks.
-    processes.start("superlink", arguments, {**environment(home(space)), LOOK: "1"}, space.folder)
+    processes.start("superlink", arguments, environment(home(space), look=1), space.folder)
 
 
 def start_node(

@@ -39,10 +39,10 @@ def command(name: str) -> str:
     return found
 
 
-def environment(home: Path) -> dict[str, str]:
-    """The environment of every Flower process, with a FLWR_HOME of its own."""
+def environment(home: Path, look: float = 0.2) -> dict[str, str]:
+    """The environment of every Flower process, with a FLWR_HOME of its own; `look` as in LOOK."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    own = {LOOK: os.environ.get(LOOK, "0.2"), "FLWR_HOME": str(home.resolve()), "PATH": path}
+    own = {LOOK: os.environ.get(LOOK, f"{look:g}"), "FLWR_HOME": str(home.resolve()), "PATH": path}
     return {**os.environ, **ENVIRONMENT, **own}
 
 
