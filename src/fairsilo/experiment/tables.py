@@ -41,12 +41,14 @@ def lost_settings(table: pd.DataFrame) -> list[float]:
 
 
 def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
-    """Mean and std over the models of the chosen setting, on the test rows."""
+    """Mean and std over the models of the chosen setting, on the test rows, and 95 % intervals."""
     setting = best_setting(table, selection)
     chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
     result = {"ours_opt": setting}
     result |= {f"ours_{name}": value for name, value in mean_std(chosen, METRICS).items()}
-    result["ours_balanced_accuracy"] = float(chosen["balanced_accuracy"].mean(skipna=False))
+    ends = [f"{name}_{end}" for name in ("accuracy", "fairness") for end in ("low", "high")]
+    for name in ("balanced_accuracy", *(end for end in ends if end in chosen)):
+        result[f"ours_{name}"] = float(chosen[name].mean(skipna=False))
     return result
 
 
