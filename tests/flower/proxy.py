@@ -32,13 +32,8 @@ class Proxy:
         """What came from the silos, one for each connection."""
 
     def received(self) -> bytes:
-        """All that the silos sent since the last `forget`."""
+        """All that the silos sent."""
         return b"\xff".join(map(bytes, list(self.kept)))
-
-    def forget(self) -> None:
-        """Begin a new recording; connections that are open go on in it."""
-        for kept in list(self.kept):
-            kept.clear()
 
     async def serve(self, listening: threading.Event) -> None:
         """Take connections until cancelled."""

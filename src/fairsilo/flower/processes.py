@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 from fairsilo.errors import FairSiloError
 
@@ -25,6 +26,8 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
+MARK = "FAIRSILO_PROCESSES"
+"""The variable by which a child's descendants are found, whatever became of their parents."""
 LOOK = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL"
 """Seconds between two looks for work: every question to a silo waits for one of its node's, and
 every look costs milliseconds of CPU. The operator's own value counts."""
@@ -42,7 +45,11 @@ def command(name: str) -> str:
 def environment(home: Path, look: float = 0.2) -> dict[str, str]:
     """The environment of every Flower process, with a FLWR_HOME of its own; `look` as in LOOK."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    own = {LOOK: os.environ.get(LOOK, f"{look:g}"), "FLWR_HOME": str(home.resolve()), "PATH": path}
+    own = {
+        LOOK: os.environ.get(LOOK) or f"{look:g}",
+        "FLWR_HOME": str(home.resolve()),
+        "PATH": path,
+    }
     return {**os.environ, **ENVIRONMENT, **own}
 
 
@@ -75,14 +82,16 @@ class Processes:
     def __init__(self, logs: Path) -> None:
         self.logs = logs
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.marks: dict[int, bytes] = {}
 
     def start(self, name: str, arguments: Sequence[str], env: dict[str, str], cwd: Path) -> None:
         """Start a child; what it prints goes to NAME.log."""
         self.logs.mkdir(parents=True, exist_ok=True)
+        mark = uuid4().hex
         with (self.logs / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 arguments,
-                env=env,
+                env={**env, MARK: mark},
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -91,6 +100,7 @@ class Processes:
                 # The SuperLink's database holds what the silos sent.
                 umask=0o077,
             )
+        self.marks[self.running[name].pid] = f"{MARK}={mark}".encode()
 
     def alive(self, name: str) -> bool:
         """Whether the child still runs."""
@@ -99,7 +109,7 @@ class Processes:
     def kill(self, name: str) -> None:
         """End a child and all that came from it at once, with SIGKILL."""
         child = self.running.pop(name)
-        _end(_family(child))
+        self._end([child])
         child.wait(timeout=10)
 
     def log(self, name: str) -> str:
@@ -109,20 +119,44 @@ class Processes:
 
     def stop(self, patience: float = 5.0) -> None:
         """End all children, gently first, and everything that came from them."""
-        families = [pid for child in self.running.values() for pid in _family(child)]
-        for child in self.running.values():
+        children = list(self.running.values())
+        for child in children:
             if child.poll() is None:
                 child.terminate()
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline and any(map(is_alive, families)):
-            for child in self.running.values():
-                child.poll()
+        while time.monotonic() < deadline and any(self._family(child) for child in children):
             time.sleep(0.1)
-        # Looked up again: a dying SuperLink may have started one more process meanwhile.
-        _end([*families, *(pid for child in self.running.values() for pid in _family(child))])
-        for child in self.running.values():
+        self._end(children)
+        for child in children:
             child.wait(timeout=10)
         self.running.clear()
+
+    def _end(self, children: Sequence[subprocess.Popen[bytes]], patience: float = 10.0) -> None:
+        """SIGKILL to whatever came from them, looked up until nothing is left: the dying may
+        have started one more process meanwhile."""
+        deadline = time.monotonic() + patience
+        while left := [pid for child in children for pid in self._family(child)]:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+
+    def _family(self, child: subprocess.Popen[bytes]) -> list[int]:
+        """The child, if it runs, and all that runs with its mark; without /proc, it alone.
+
+        A mark, because Flower gives processes sessions of their own, and one whose parent is gone
+        is nobody's descendant any more.
+        """
+        family = {child.pid} if child.poll() is None else set()
+        mark = self.marks[child.pid]
+        for entry in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                pid = int(entry.parent.name)
+                if mark in entry.read_bytes().split(b"\0") and is_alive(pid):
+                    family.add(pid)
+        return sorted(family)
 
 
 @contextlib.contextmanager
@@ -148,36 +182,6 @@ def processes(logs: Path) -> Iterator[Processes]:
             with contextlib.suppress(ValueError):
                 signal.signal(signal.SIGINT, signal.default_int_handler)
                 signal.signal(signal.SIGTERM, before)
-
-
-def _family(child: subprocess.Popen[bytes]) -> list[int]:
-    """A child, its descendants and all of its session, from /proc; without /proc, it alone.
-
-    The session, because a process whose parent is gone is nobody's descendant any more.
-    """
-    parents: dict[int, int] = {}
-    family = [child.pid] if child.poll() is None else []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError):
-            # After the name: state, parent, process group, session.
-            fields = entry.read_text().rpartition(")")[2].split()
-            pid = int(entry.parent.name)
-            parents[pid] = int(fields[1])
-            if int(fields[3]) == child.pid and pid != child.pid:
-                family.append(pid)
-    for pid in family:
-        family += [one for one, parent in parents.items() if parent == pid and one not in family]
-    return family
-
-
-def _end(pids: Sequence[int], patience: float = 5.0) -> None:
-    """SIGKILL, and wait until it has taken effect."""
-    for pid in filter(is_alive, pids):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline and any(map(is_alive, pids)):
-        time.sleep(0.05)
 
 
 def is_alive(pid: int) -> bool:

@@ -4,8 +4,6 @@ ENVIRONMENT = """\
 export FLWR_TELEMETRY_ENABLED=0
 export FLWR_DISABLE_UPDATE_CHECK=1
 export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
-# Flower looks for a new task this often; the default of one second makes rounds longer.
-export FLWR_SUPEREXEC_TASK_POLL_INTERVAL="${FLWR_SUPEREXEC_TASK_POLL_INTERVAL:-0.2}"
 """
 
 PYPROJECT = """\
@@ -131,6 +129,8 @@ set -eu
 umask 077
 cd "$(dirname "$0")"
 fairsilo flower check --settings silo.toml
+# Flower looks for a new task this often; the default of one second makes rounds longer.
+export FLWR_SUPEREXEC_TASK_POLL_INTERVAL="${FLWR_SUPEREXEC_TASK_POLL_INTERVAL:-0.2}"
 @environment@export FLWR_HOME="$PWD/.flwr"
 exec flower-supernode \\
     --root-certificates ca.pem --auth-supernode-private-key node.key \\
