@@ -54,7 +54,8 @@ QUICK = {"xla_cpu_use_fusion_emitters": False}
 
 XLA's newer emitters take most of the time that such a program takes from start to end. Without
 them Newton's is compiled in a third of the time, and on ADULT a round takes no longer; only rounds
-of gradients, of which there are thousands, pay for themselves.
+of gradients, of which there are thousands, pay for themselves. The step between two questions to
+silos is so small that any solver's is compiled so.
 """
 
 

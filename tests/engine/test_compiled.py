@@ -9,7 +9,7 @@ from fairsilo import compute
 from fairsilo.compute import jax, quick_options
 from fairsilo.engine import Pooled, Rows, pooled
 from fairsilo.model import logistic_regression
-from fairsilo.solver import Newton
+from fairsilo.solver import Agp, Lbfgs, Newton
 
 
 @pytest.fixture(autouse=True)
@@ -27,29 +27,37 @@ def test_a_gpu_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quick_options() is None
 
 
-def test_newton_takes_the_same_steps_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the emitters of XLA's that users' other programs have, and as Newton is compiled."""
+@pytest.mark.parametrize("solver", [Newton(), Lbfgs(), Agp()], ids=lambda one: one.name)
+def test_a_solver_takes_the_same_steps_either_way(
+    solver: Newton | Lbfgs | Agp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As users' programs of L-BFGS and AGP are compiled, and as Newton's and all tests' are."""
+    if quick_options() is None:
+        pytest.skip("NOT TESTED: this XLA has no choice of emitters")
     rng = np.random.default_rng(5)
     n, model = 60, logistic_regression(3)
     leaves = (rng.normal(size=(n, 3)), rng.integers(0, 2, n), np.full(n, 1 / n), np.ones((1, n)))
     rows = Rows(*leaves)  # type: ignore[arg-type]
 
-    def losses() -> np.ndarray:
-        pooled._compiled.cache_clear()
-        found = Pooled(model, rows).solve(Newton(), np.zeros(4), [0.1], 4)
+    def losses(emitters: bool) -> np.ndarray:
+        options = {"xla_cpu_use_fusion_emitters": emitters}
+        compiled = jax.jit(
+            pooled._advance,
+            static_argnames=("solver", "asked", "size", "thin"),
+            compiler_options=options,
+        )
+        monkeypatch.setattr(pooled, "_compiled", lambda *_: compiled)
+        found = Pooled(model, rows).solve(solver, np.zeros(4), [0.1], 4)
         return np.asarray(found.history.loss)
 
-    asked = []
+    np.testing.assert_allclose(losses(True), losses(False), rtol=1e-10)
 
-    def emitters() -> dict[str, bool]:
-        asked.append(used)
-        return {"xla_cpu_use_fusion_emitters": used}
 
-    monkeypatch.setattr(pooled, "quick_options", emitters)
-    used = False
-    quick = losses()
-    used = True
-    slow = losses()
+def test_only_programs_of_few_rounds_are_compiled_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(pooled, "quick_options", lambda: asked.append("asked"))
+    for few in (True, False):
+        pooled._compiled.cache_clear()
+        pooled._compiled(True, few)
+        assert asked == ["asked"]
     pooled._compiled.cache_clear()
-    assert asked == [False, True]
-    np.testing.assert_allclose(quick, slow, rtol=1e-10)

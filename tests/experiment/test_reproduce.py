@@ -11,6 +11,7 @@ import pytest
 
 from fairsilo.experiment import reproduce as module
 from fairsilo.experiment.cell import hold_out, prepare_cell
+from fairsilo.experiment.details import POINTS
 from fairsilo.experiment.figures import draw_all
 from fairsilo.experiment.grid import CELLS, find, paper_tables, settings
 from fairsilo.experiment.reproduce import publish, run_parts
@@ -92,6 +93,8 @@ def check_details(models: pd.DataFrame) -> None:
         assert len(kept) == kept["setting"].nunique() == models["setting"].nunique()
         for row in kept.to_dict("records"):
             trace = json.loads(row["trace"])
+            if row["rounds"] <= POINTS:
+                assert trace["round"] == list(range(1, int(row["rounds"]) + 1))
             assert trace["round"][-1] == row["rounds"]
             assert trace["loss"][-1] == pytest.approx(row["loss"], rel=1e-4)
 

@@ -57,6 +57,9 @@ else:
         "table": ("CLIENT_COLUMN", "read_table"),
     }
 
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
     def __getattr__(name: str) -> object:
         """Load a name's module when it is asked for: most messages to a silo need no pandas."""
         for module, names in HOMES.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -92,8 +92,12 @@ def run_method(
 
 def on_host() -> AbstractContextManager[Any]:
     """Programs of this thread run on the CPU: those that would take longer to compile for a GPU."""
-    device: AbstractContextManager[Any] = jax.default_device(jax.local_devices(backend="cpu")[0])
-    return device
+    try:
+        (device, *_) = jax.local_devices(backend="cpu")
+    except RuntimeError:  # JAX_PLATFORMS names none
+        return nullcontext()
+    host: AbstractContextManager[Any] = jax.default_device(device)
+    return host
 
 
 def _measured(
@@ -105,7 +109,7 @@ def _measured(
         common = {"setting": setting, "seed": draw.seed, "split": draw.split}
         ended = _ending(trained) | sent(draw.prepared, trained, solver, method) | paid
         for row in _measure(draw, trained):
-            kept = {"trace": trace(trained)} if draw.traced and not row["member"] else {}
+            kept = {"trace": trace(trained, method)} if draw.traced and not row["member"] else {}
             yield {**common, **row, **ended, **kept}
 
 

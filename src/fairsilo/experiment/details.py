@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.engine.pooled import CHUNK
 from fairsilo.evaluate import Tally, clients_of
 from fairsilo.evaluate.intervals import Interval, largest_of, newcombe, wilson
 from fairsilo.experiment.endings import RATE
 from fairsilo.method import Trained
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.train import bytes_sent, tallies_of_clients
-from fairsilo.solver import Agp, Record, Solver
+from fairsilo.solver import Agp, Order, Record, Solver
 
 POINTS = 60
 """The most rounds of a training that are kept."""
@@ -79,18 +80,23 @@ def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> d
     return bytes_sent(trained, prepared.federation.clients, single)
 
 
-def trace(trained: Trained) -> str:
-    """Some rounds of a training, as JSON: loss, gap and multiplier."""
+def trace(trained: Trained, method: str) -> str:
+    """Some rounds of a training, as JSON: loss, gap and multiplier.
+
+    AF limits a covariance, which is no gap.
+    """
     rounds, history = trained.outcome.rounds, trained.outcome.history
     count = len(np.asarray(history.loss))
     some = np.unique(np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64))
-    # A thin history has its records at equal distances.
-    numbers = np.ceil((some + 1) * (rounds / count))
+    # A thin history has a record for every call of the compiled loop.
+    step = 1 if count == rounds else CHUNK[Order.LAGRANGIAN]
+    numbers = np.minimum((some + 1) * step, rounds)
+    limited = np.nan if method == "af" else 1.0
     columns: dict[str, npt.NDArray[Any]] = {
         "round": numbers,
         "loss": np.asarray(history.loss)[some],
-        "gap": _largest(history, "d")[some],
-        "multiplier": _largest(history, "mu")[some],
+        "gap": limited * _largest(history, "d")[some],
+        "multiplier": limited * _largest(history, "mu")[some],
     }
     return json.dumps({name: _brief(values) for name, values in columns.items()})
 

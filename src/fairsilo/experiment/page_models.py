@@ -149,8 +149,6 @@ def training_lines(rows: Sequence[Row], names: Sequence[str], prefix: str = "") 
             Line(name, trace["round"], trace[key])
             for name, trace in traces.items()
             if any(value is not None for value in trace[key])
-            # AF bounds a covariance instead of a gap.
-            and (key == "loss" or name != TITLES["af"])
         ]
         if series:
             whole = f"{prefix}: {title}" if prefix else f"{title[0].upper()}{title[1:]}"
@@ -160,9 +158,11 @@ def training_lines(rows: Sequence[Row], names: Sequence[str], prefix: str = "") 
     return charts
 
 
-def _interval(row: Row, name: str) -> Interval:
-    return Interval(float(row[f"{name}_low"]), float(row[f"{name}_high"]))
+def _interval(row: Row, name: str) -> Interval | None:
+    """Parts of an earlier version have none."""
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return None if pd.isna(low) or pd.isna(high) else Interval(float(low), float(high))
 
 
-def _span(interval: Interval) -> str:
-    return f"{interval.low:.3f} to {interval.high:.3f}"
+def _span(interval: Interval | None) -> str:
+    return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"

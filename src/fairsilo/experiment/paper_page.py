@@ -84,7 +84,11 @@ def _models(results: Results, paths: list[str]) -> list[tuple[str, list[Child]]]
     went: list[Child] = [paragraph(f"{LINES} {REPAIRS}")]
     for path in paths:
         lines = {
-            cell: compare_summary(parts).query("chosen_on != 'validation'").to_dict("records")
+            cell: compare_summary(
+                parts, {method: results.optimum(path, cell, method) for method in parts}
+            )
+            .query("chosen_on != 'validation'")
+            .to_dict("records")
             for cell in CELLS
             if "fedfair" in (parts := _parts(results, cell, path))
         }

@@ -27,7 +27,8 @@ Say = Callable[[str, int, int, float], None]
 
 THEOREMS = "theorems.csv"
 AT_ONCE = 4
-"""The most cells to compute at a time; each holds its data ten times, 0.4 GB for ADULT."""
+"""The most cells to compute at a time; each holds its data ten times, 0.4 GB for ADULT, on a GPU
+until its AF is computed."""
 
 
 @dataclass
@@ -61,9 +62,9 @@ class Tables:
             ]
         return self._held
 
-    def prepare(self) -> None:
-        """Both, before several threads ask for them."""
-        _ = self.full, self.held
+    def prepare(self, validation: bool) -> None:
+        """What a method needs, before several threads ask for it."""
+        _ = self.full, self.held if validation else None
 
 
 def run_parts(
@@ -77,7 +78,7 @@ def run_parts(
 ) -> int:
     """Compute the missing parts of the cells; returns how many were computed.
 
-    `theorems` are checked last, and always.
+    `theorems` are checked beside the last cells, always.
 
     A few cells at a time, the largest first: while one compiles, or waits for a single thread,
     the others compute. AF is computed on the CPU, so where there is a GPU, beside the others.
@@ -107,7 +108,7 @@ def run_parts(
         tables = Tables(cell, data_dir)
         for method in sorted(todo[cell], key=lambda method: method != "af"):
             if method == "af" and jax.default_backend() != "cpu":
-                tables.prepare()
+                tables.prepare(validation)
                 aside.append(beside.submit(compute, tables, method))
             else:
                 compute(tables, method)

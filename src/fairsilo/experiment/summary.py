@@ -21,10 +21,16 @@ from fairsilo.experiment.tables import (
 Line = dict[str, Any]
 
 
-def compare_summary(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every method at its best setting: chosen on test rows, and on validation rows."""
+def compare_summary(
+    parts: Mapping[str, pd.DataFrame], optima: Mapping[str, pd.DataFrame | None] | None = None
+) -> pd.DataFrame:
+    """Every method at its best setting: chosen on test rows, and on validation rows.
+
+    `optima` are the same parts solved exactly, where that is known.
+    """
     lines = []
     for method, part in parts.items():
+        optimum = (optima or {}).get(method)
         choice = part["setting"].nunique() > 1
         for selection in ("test", "validation") if choice else ("test",):
             setting = best_setting(part, selection)
@@ -34,7 +40,7 @@ def compare_summary(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                     "chosen_on": selection if choice else "",
                     "setting": setting if choice else None,
                     **_line(part, setting, METRICS),
-                    **_ending(part, method, setting),
+                    **_ending(part, method, setting, optimum),
                     "settings_diverged": len(lost_settings(part)),
                 }
             )
@@ -106,9 +112,12 @@ def _line(part: pd.DataFrame, setting: float, metrics: tuple[str, ...]) -> Line:
     return line | {"trace": traces[0] if traces else None}
 
 
-def _ending(part: pd.DataFrame, method: str, setting: float) -> Line:
+def _ending(
+    part: pd.DataFrame, method: str, setting: float, optimum: pd.DataFrame | None = None
+) -> Line:
     """AF runs a fixed number of rounds and claims no optimum; a constant is not trained."""
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
     rounds = None if method == "constant" else float(chosen["rounds"].max())
     claims = method not in ("af", "constant")
-    return {"ending": ending(part, setting)["ending"] if claims else None, "rounds": rounds}
+    ended = ending(part, setting, optimum)["ending"] if claims else None
+    return {"ending": ended, "rounds": rounds}
