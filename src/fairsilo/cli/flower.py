@@ -1,4 +1,4 @@
-"""`fairsilo flower init|keygen|check|register|run|audit|demo`: training over a real network."""
+"""`fairsilo flower init|keygen|check|silo|register|run|audit|demo`: over a real network."""
 
 from __future__ import annotations
 
@@ -175,6 +175,24 @@ def check(
     if findings.problems:
         raise typer.Exit(1)
     print(f"{findings.rows:,} rows fit the federation file")
+
+
+@app.command()
+def silo(
+    settings: Annotated[Path, typer.Option(help="The silo's settings.")] = Path("silo.toml"),
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port of the node on this machine alone; default any that is free."),
+    ] = None,
+    superlink: Annotated[
+        str | None, typer.Option(help="HOST:PORT of the SuperLink; default as the settings say.")
+    ] = None,
+) -> None:
+    """Take part, AT the silo: answers with the installed fairsilo, never runs what was sent."""
+    needs_flower()
+    from fairsilo.flower.program import run_silo
+
+    run_silo(settings, port, superlink)
 
 
 @app.command()

@@ -77,22 +77,20 @@ def start_simulation(space: Workspace, port: int, processes: Processes) -> None:
 
 def _start_superlink(space: Workspace, arguments: Sequence[str], processes: Processes) -> None:
     # Only the start of a run waits for its looks.
-    processes.start("superlink", arguments, environment(home(space), look=1), space.folder)
+    processes.start("superlink", arguments, environment(home(space), look=0.5), space.folder)
 
 
 def start_node(
     space: Workspace, name: str, port: int, processes: Processes, superlink: str | None = None
 ) -> None:
-    """Start the node of one silo, whose settings and key lie in the silo's folder.
+    """Start the program of one silo, whose settings and key lie in the silo's folder.
 
     `superlink`: where it finds the SuperLink, if not at the folder's address.
     """
     own = space.silo(name)
     arguments = [
-        *(command("flower-supernode"), "--root-certificates", str(own / CA)),
-        *("--auth-supernode-private-key", str(own / "node.key")),
-        *("--superlink", superlink or space.address, "--host", "127.0.0.1", "--port", str(port)),
-        *("--node-config", f"silo='{own.resolve() / 'silo.toml'}'"),
+        *(command("fairsilo"), "flower", "silo", "--settings", str(own / "silo.toml")),
+        *("--superlink", superlink or space.address, "--port", str(port)),
     ]
     processes.start(name, arguments, environment(own / ".flwr"), own)
 

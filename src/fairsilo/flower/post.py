@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fairsilo.errors import FairSiloError
+from fairsilo.flower.pace import pause
 from fairsilo.flower.wire import RECORD, Record
 
 POLL = 0.25
-"""Seconds between two looks for answers."""
+"""At most so many seconds pass between two looks for answers."""
+REFUSED = 7
+"""Flower's error code where a silo refused the app."""
+LONGEST = 400
+"""Characters that are read of a silo's reason."""
 LARGEST = 256 * 2**20
 """Bytes of the largest answer that is read at all."""
 
@@ -109,14 +114,15 @@ class GridPost:
                 waiting[sent] = name
             else:
                 results[name] = Fault("could not be sent the question")
-        deadline = self.clock() + timeout
+        began = self.clock()
+        deadline = began + timeout
         while waiting and self.clock() < deadline:
             for message in self.grid.pull_messages(list(waiting)):
                 name = waiting.pop(message.metadata.reply_to_message_id, "")
                 if name:
                     results[name] = self._open(message, timeout)
             if waiting:
-                self.sleep(POLL)
+                self.sleep(pause(self.clock() - began, POLL))
         for name in waiting.values():
             results[name] = _late(timeout)
         return results
@@ -131,6 +137,8 @@ class GridPost:
             code = message.error.code
             if code in LATE:
                 return _late(timeout)
+            if code == REFUSED:
+                return Fault(f"refused: {message.error.reason[:LONGEST]}")
             return Fault(ERRORS.get(code, f"failed (Flower {code})"))
         records = message.content.config_records
         if RECORD not in records:

@@ -6,6 +6,7 @@ progress.jsonl in the run folder, which `fairsilo flower run` follows.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -22,6 +23,7 @@ from fairsilo.flower.agnostic_session import AgnosticSession
 from fairsilo.flower.audit import audit, audit_columns
 from fairsilo.flower.charter import Charter, read_charter
 from fairsilo.flower.gather import Gather, Plain
+from fairsilo.flower.internals import shorten_pulls
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import silo_names
 from fairsilo.flower.launch import PROGRESS
@@ -47,6 +49,9 @@ def main(grid: Grid, context: Context) -> None:
     progress = Progress(out / PROGRESS)
     progress.say({"event": "started", "pid": os.getpid()})
     try:
+        # Where Flower has changed, its own waits stay.
+        with contextlib.suppress(FairSiloError):
+            shorten_pulls()
         charter = read_charter(Path(str(config["federation"])))
         post = post_for(charter, grid, bool(config["simulation"]))
         _coordinate(charter, post, str(context.run_id), config, out, progress.say)

@@ -29,6 +29,8 @@ class Settings(BaseModel):
     query: str | None = None
     key: Path | None = None
     """The silo's private node key; secure aggregation signs with it."""
+    superlink: str | None = None
+    """HOST:PORT of the SuperLink that the silo's own program connects to."""
     minimum_rows: int = Field(default=50, ge=1)
     minimum_cell: int = Field(default=5, ge=1)
     """Constrained cells (a group within the protected class) of fewer rows take no part."""

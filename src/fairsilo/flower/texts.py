@@ -97,6 +97,9 @@ data = "table.csv"
 # The private key that `fairsilo flower keygen` made here.
 key = "node.key"
 
+# Where the coordinator's SuperLink is. Its certificate is checked against ca.pem.
+superlink = "@address@"
+
 # Remembers over which silos this silo's counts were opened, so that no later run can subtract its
 # way to a single silo's, with which table a training began, so that no other one is mixed in when
 # it is resumed, and what was released under differential privacy. It lies beside the
@@ -124,18 +127,13 @@ plain = @plain@
 
 START_SILO = """\
 #!/bin/sh
-# Starts this silo's Flower node. Control-C ends it. Several nodes on one host need their own PORT.
+# Starts this silo's own program: it answers with the fairsilo that is installed here, and never
+# runs code that was sent. Control-C ends it.
 set -eu
 umask 077
 cd "$(dirname "$0")"
 fairsilo flower check --settings silo.toml
-# Flower looks for a new task this often; the default of one second makes rounds longer.
-export FLWR_SUPEREXEC_TASK_POLL_INTERVAL="${FLWR_SUPEREXEC_TASK_POLL_INTERVAL:-0.2}"
-@environment@export FLWR_HOME="$PWD/.flwr"
-exec flower-supernode \\
-    --root-certificates ca.pem --auth-supernode-private-key node.key \\
-    --superlink "@address@" --host 127.0.0.1 --port "${PORT:-9094}" \\
-    --node-config "silo='$PWD/silo.toml'"
+exec fairsilo flower silo --settings silo.toml
 """
 
 SECURE = "Secure aggregation is on: the server sees sums over silos, never one silo's numbers."
@@ -179,9 +177,12 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 
 ## What to know
 
-- Whoever can reach the SuperLink's port and has ca.pem can start a run, and a run executes code
-  in the silos: Flower's open-source build has no login. Keep the port inside a private network or
-  behind a proxy that lets only the fleet paths through.
+- A silo runs no code that was sent to it: it answers with the fairsilo that is installed there,
+  and refuses any other app. Never start a plain `flower-supernode` with a silo's key: that one
+  runs whatever comes.
+- Whoever can reach the SuperLink's port and has ca.pem can start a run, and its server's half
+  runs beside the SuperLink: Flower's open-source build has no login. Keep the port inside a
+  private network or behind a proxy that lets only the fleet paths through.
 - certificates/ca.key signs server certificates and nothing else: move it off this machine.
 - certificates/server.key and the silos' node.key are readable by their owners only. Keep it so.
 - A silo reads its table anew for every answer and refuses to go on if it changed during a run, also

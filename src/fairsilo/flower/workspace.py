@@ -18,6 +18,7 @@ from pathlib import Path
 from fairsilo import __version__
 from fairsilo.errors import FairSiloError
 from fairsilo.flower import texts
+from fairsilo.flower.bundle import app_files
 from fairsilo.flower.certificates import CA, make_certificates
 from fairsilo.flower.charter import FILE, Charter, read_charter, readable
 from fairsilo.flower.keys import read_public_key
@@ -96,11 +97,8 @@ def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Work
         "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
         **_private(charter),
     }
-    _write(space.app / "pyproject.toml", texts.PYPROJECT, fill)
-    package = space.app / "fairsilo_app"
-    _write(package / "__init__.py", texts.APP_INIT, fill)
-    _write(package / "client_app.py", texts.CLIENT_APP, fill)
-    _write(package / "server_app.py", texts.SERVER_APP, fill)
+    for path, text in app_files().items():
+        _write(space.app / path, text, {})
     _write(folder / ADDRESS, "@address@\n", fill)
     _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
     _script(folder / "register-silos.sh", texts.REGISTER, fill)

@@ -1,0 +1,25 @@
+"""A child process that does not outlive its parent, however that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+GRACE = 5.0
+"""Seconds that the child has to end by itself."""
+
+
+def end_with_parent() -> None:
+    """End this process when the other end of its standard input is gone."""
+
+    def watch() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
