@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from fairsilo.flower.launch import (
     start_superlink,
 )
 from fairsilo.flower.post import Fault, Traffic
-from fairsilo.flower.processes import LOOK, Processes, free_ports, processes
+from fairsilo.flower.processes import Processes, free_ports, is_alive, processes
 from fairsilo.flower.session import Session
 from fairsilo.flower.settings import read_settings
 from fairsilo.flower.silo import answer
@@ -41,6 +42,39 @@ from tests.flower.proxy import Proxy, recording
 
 ROWS = 400
 """Of every silo."""
+HOOK = """
+import sys
+
+if "fairsilo.flower.worker" in sys.orig_argv:
+    import fairsilo.flower.client as client
+    honest = client.reply_to
+
+    def reply_to(record, path, memory, run):
+        import time
+        from pathlib import Path
+        import numpy as np
+        how = Path(path).with_name("how.txt")
+        kind, how = how.read_text().split() if how.exists() else ("nothing", "honest")
+        reply = honest(record, path, memory, run)
+        if record.get("kind", record.get("ask.kind")) != kind:
+            return reply
+        if how == "nan":
+            vector = np.frombuffer(reply["vector"], "<f8")
+            reply["vector"] = (vector * np.nan).tobytes()
+        if how == "oversized":
+            reply["vector"] = np.ones(2_500_000).tobytes()
+        if how == "round":
+            reply["number"] += 1
+        if how == "silent":
+            Path(path).with_name("asked").touch()
+            while not Path(path).with_name("answer").exists():
+                time.sleep(0.2)
+        return reply
+
+    client.reply_to = reply_to
+"""
+"""Python runs it at the start of a silo's worker: where a how.txt lies beside its settings, the
+silo misbehaves. It takes the silo's own hand, since no app that is sent is run any more."""
 
 
 @dataclass
@@ -73,6 +107,16 @@ class Net:
     def start(self, name: str) -> None:
         """A node, which reaches the SuperLink through the proxy."""
         start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address)
+
+    def worker(self, name: str) -> int:
+        """The number of the process that answers for a silo."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                line = (process / "cmdline").read_bytes()
+                here = (process / "cwd").readlink() == self.space.silo(name)
+                if here and b"fairsilo.flower.worker" in line and is_alive(int(process.name)):
+                    return int(process.name)
+        return 0
 
     def start_all(self) -> None:
         """The nodes of all silos of the federation file that are not up."""
@@ -120,8 +164,10 @@ def federation(folder: Path, silos: int) -> Iterator[Net]:
         recording(space) as proxy,
         processes(folder / "logs") as group,
     ):
-        # Many nodes share few cores here.
-        patch.setenv(LOOK, "0.5")
+        (folder / "hook").mkdir()
+        (folder / "hook" / "sitecustomize.py").write_text(HOOK)
+        paths = [str(folder / "hook"), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         start_superlink(space, group)
         register(space)
         yield Net(space, group, proxy)

@@ -7,7 +7,10 @@ Rounds are a pure function of the sums, and the simulation is stopped after as m
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,12 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.demo import compare
 from fairsilo.flower.launch import RunConfig, follow, submit
+from fairsilo.flower.processes import free_ports
 from fairsilo.run import load
 from tests.flower.misbehave import misbehaving
 from tests.flower.network import Net, federation, metrics_of, vectors_of, wait_for
 from tests.flower.proxy import share_found
+from tests.flower.stranger import LOOT, attack, stock_node
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
 LATE = "silo-4"
@@ -34,16 +39,46 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
         yield found
 
 
+def test_a_foreign_app_is_refused_and_robs_only_flowers_own_node(net: Net, tmp_path: Path) -> None:
+    """The same run, before any other: three silos as they are, one as Flower would have it."""
+    names = net.space.charter.names
+    net.group.start(LATE, *stock_node(net.space, LATE, free_ports(1)[0]))
+    for name in names:
+        wait_for(partial(net.group.log, name), "SuperNode ID")
+    told = attack(net.space, tmp_path)
+    robbed = (net.space.silo(LATE) / LOOT).read_text()
+    key = (net.space.silo(LATE) / "node.key").read_text()
+    assert robbed == key + (net.space.silo(LATE) / "table.csv").read_text()
+    refused = [one for one in told if one != key]
+    assert (len(told), len(refused)) == (4, 3)
+    assert all("nothing was run" in one and "fairsilo flower init" in one for one in refused)
+    for name in names:
+        if name != LATE:
+            assert refused[0] in net.group.log(name).replace("\n", "")
+            assert not (net.space.silo(name) / LOOT).exists()
+            # Not even unpacked, as Flower does below its home before it runs an app.
+            assert not list(net.space.silo(name).rglob("*stranger*"))
+    assert list(net.space.silo(LATE).rglob("*stranger*"))
+    # With time to say goodbye: the SuperLink lets a node that is gone come back after a minute.
+    net.group.running[LATE].terminate()
+    net.group.running[LATE].wait(30)
+    net.group.kill(LATE)
+
+
 def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_path: Path) -> None:
+    """After the attack; and a worker that is killed meanwhile comes back by itself."""
     out = tmp_path / "run"
     run = submit(net.space, RunConfig(out=out, wait=90))
+    killed = net.worker("silo-1")
+    os.kill(killed, signal.SIGKILL)
     net.start(LATE)
     net.start_stranger("no-key")
     net.start_stranger("other-ca")
     follow(net.space, run, out, lambda event: None)
     wait_for(lambda: net.group.log("no-key"), "Failed to activate SuperNode")
     wait_for(lambda: net.group.log("other-ca"), "CERTIFICATE_VERIFY_FAILED")
-    assert "SuperNode ID" in net.group.log(LATE)
+    assert "the worker ended (signal 9); it is started again" in net.group.log("silo-1")
+    assert net.worker("silo-1") not in (0, killed)
     for name in ("no-key", "other-ca"):
         assert "SuperNode ID" not in net.group.log(name)
         net.group.kill(name)

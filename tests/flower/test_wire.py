@@ -126,10 +126,12 @@ def _in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_in_a_run")
 def test_every_fault_of_a_node_is_a_sentence_and_no_answer_is_mixed_up() -> None:
     clock = iter(range(10**6))
-    grid = Grid({1: {"vector": b"12345678"}, 2: 5, 3: "silent", 4: "unsent", 5: "text", 6: 99})
+    grid = Grid(
+        {1: {"vector": b"12345678"}, 2: 5, 3: "silent", 4: "unsent", 5: "text", 6: 99, 8: 7}
+    )
     post = GridPost(grid, lambda n: f"s{n.node_id}", lambda: next(clock), lambda seconds: None)
-    assert post.present() == ("s1", "s2", "s3", "s4", "s5", "s6")
-    letters: dict[str, Any] = {f"s{n}": {"kind": "x"} for n in range(1, 8)}
+    assert post.present() == ("s1", "s2", "s3", "s4", "s5", "s6", "s8")
+    letters: dict[str, Any] = {f"s{n}": {"kind": "x"} for n in range(1, 9)}
     found = post.exchange(letters, 5.0)
     assert found["s1"] == {"vector": b"12345678"}
     why = {name: fault.why for name, fault in found.items() if isinstance(fault, Fault)}
@@ -140,6 +142,8 @@ def test_every_fault_of_a_node_is_a_sentence_and_no_answer_is_mixed_up() -> None
         "s5": "answered with something else than a record of fairsilo",
         "s6": "failed (Flower 99)",
         "s7": "is not connected",
+        # Only where a silo refuses an app, its reason is a sentence of fairsilo's.
+        "s8": "refused: a secret",
     }
     assert post.traffic.up == 8
     assert post.traffic.exchanges == 1

@@ -14,6 +14,9 @@
     result     the run folder; audit: a model measured anew
     workspace  the coordinator's folder (texts, keys, certificates, draft); check: at the silo
     launch     Flower's commands; processes: children that end; demo: all of it on loopback
+    program    a silo's own program: node, Flower's SuperNode, and worker, which answers
+    runtime    what a SuperNode received, claimed and answered; bundle: the app that it must be
+    internals  what is relied upon inside Flower; pace: waits; parent: children that end with it
 
-Importing this package imports none of them: every message starts a process in the silo.
+Importing this package imports none of them, so that each process starts with what it needs.
 """

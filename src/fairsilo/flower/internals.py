@@ -71,7 +71,7 @@ class Pace:
             self.worked = time.monotonic()
             time.sleep(LOOK_ANSWER)
         else:
-            time.sleep(pause(time.monotonic() - self.worked, LOOK_NODE))
+            time.sleep(pause(time.monotonic() - self.worked, LOOK_NODE, least=0.1))
 
 
 def shorten_node() -> None:

@@ -8,7 +8,7 @@
 
 The first two prepare many rounds at once; masked and reveal are a round. `confirm` is there only
 where the federation file wants signed survivor lists. What a silo remembers from one
-step to the next (each is a new process) is in Flower's state for the run; from run to run it
+step to the next (its worker may be a new one) is in Flower's state for the run; from run to run it
 remembers over whom its counts were opened (`ledger`).
 """
 

@@ -1,8 +1,8 @@
 """The sums of logistic regression in NumPy: the twin of `engine.sums.row_sums`.
 
-A silo answers every question in a new process, and importing JAX alone would take longer than the
-sums. theta is laid out as the model lays it out: bias first, then the weights, feature by feature,
-so that with a column of ones before x it is one matrix (1 + features, outputs).
+A silo needs no JAX for them, which takes longer to import than all else that it answers with, and
+as much memory. theta is laid out as the model lays it out: bias first, then the weights, feature by
+feature, so that with a column of ones before x it is one matrix (1 + features, outputs).
 """
 
 from __future__ import annotations

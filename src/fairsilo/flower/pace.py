@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-SHARE = 0.125
+SHARE = 0.2
 """A look comes late by at most this share of the time that passed without work."""
 
 
-def pause(idle: float, most: float, least: float = 0.02) -> float:
+def pause(idle: float, most: float, least: float = 0.05) -> float:
     """Seconds until the next look, `idle` seconds after the last work."""
     return min(max(SHARE * idle, least), most)

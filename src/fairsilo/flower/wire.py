@@ -20,7 +20,7 @@ from fairsilo.errors import FairSiloError
 Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]
 Memory = MutableMapping[str, Any]
-"""What a silo remembers of a run between two messages, each of which is a new process."""
+"""What a silo remembers of a run between two messages; its worker may be a new one meanwhile."""
 
 VERSION = 1
 KINDS = ("encoder", "totals", "round", "evaluate", "columns", "theta", "attack", "local")
