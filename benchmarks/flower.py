@@ -2,8 +2,8 @@
 
     python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation]
 
-Prints rounds, seconds a round, seconds of the set-up, bytes per silo, and what the process costs
-that Flower starts in a silo for every message: seconds until it can answer, CPU-seconds, memory.
+Prints rounds, seconds a round, seconds of the set-up and in all, bytes per silo, and what a silo's
+two processes cost until they can answer: seconds, CPU-seconds, memory.
 The load of the machine stands beside them: on a busy one, seconds measure the neighbours.
 """
 
@@ -22,10 +22,13 @@ from typing import Any
 
 from fairsilo.flower.demo import demo
 
-FLOWER_ALONE = "import flwr.supernode.cli"
-"""What the command `flwr-clientapp` imports."""
-SECURE = f"{FLOWER_ALONE}, fairsilo.flower.client, fairsilo.flower.masked"
-ROWS = f"{SECURE}, fairsilo.flower.silo"
+NODE = "import flwr.supernode.cli"
+"""What the command `flower-supernode` imports."""
+WORKER = (
+    "import fairsilo.flower.worker, fairsilo.flower.runtime, fairsilo.flower.client, "
+    "fairsilo.flower.masked, fairsilo.flower.silo"
+)
+"""What a silo's worker imports once, before the first question."""
 
 
 def start_up(code: str, repeats: int = 3) -> tuple[float, float, float]:
@@ -78,6 +81,8 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
         - rounds[0],
         "exchanges before the first round": metrics["setup_exchanges"],
         "seconds to start SuperLink and nodes": times["up"] - times["made"],
+        "seconds in all, from the first start to the last answer": times["finished"]
+        - times["made"],
         "exchanges": metrics["network"]["exchanges"],
         "kB sent by a silo": metrics["bytes_up"] / silos / 1e3,
         "kB received by a silo": metrics["bytes_down"] / silos / 1e3,
@@ -97,13 +102,12 @@ def main() -> None:
     parser.add_argument("--secure-aggregation", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     for name, code in (
-        ("Flower alone", FLOWER_ALONE),
-        ("a message of the masks alone", SECURE),
-        ("a message that needs the rows", ROWS),
+        ("Flower's SuperNode", NODE),
+        ("a silo's worker", WORKER),
     ):
         seconds, busy, memory = start_up(code)
         shown = f"{seconds:.2f} s to start, {busy:.2f} s of CPU, {memory:.0f} MB"
-        print(f"process for {name}: {shown}", flush=True)
+        print(f"{name}: {shown}", flush=True)
     for key, value in measure(options.silos, options.rows, options.secure_aggregation).items():
         shown = f"{value:.3g}" if isinstance(value, float) and value < 1e-3 else value
         print(f"{key}: {round(value, 2) if isinstance(shown, float) else shown}", flush=True)

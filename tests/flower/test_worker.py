@@ -67,8 +67,9 @@ class Node:
 
     def reply(self) -> Message:
         """What the node would send to the SuperLink now."""
-        (found,) = self.state.get_messages_legacy(is_reply=True)
-        return found
+        found: list[Message] = self.state.get_messages_legacy(is_reply=True)
+        assert len(found) == 1
+        return found[0]
 
 
 @pytest.fixture
