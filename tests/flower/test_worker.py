@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -127,11 +128,18 @@ def test_a_question_of_fairsilos_own_app_is_answered(node: Node, late: float) ->
     ],
 )
 def test_all_else_is_refused_in_the_log_and_to_the_server(
-    node: Node, files: dict[str, bytes], kind: str, told: str, caplog: pytest.LogCaptureFixture
+    node: Node,
+    files: dict[str, bytes],
+    kind: str,
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     node.receive(files, kind)
-    with caplog.at_level("ERROR", "flwr"):
-        work(node)
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+    work(node)
+    assert "fairsilo: refused: this silo answers" in caplog.text
+    assert told in caplog.text
     reply = node.reply()
     assert reply.metadata.message_id
     assert node.state.get_run_series_context(0).state.config_records == {}
