@@ -27,11 +27,11 @@ from fairlearn.postprocessing import ThresholdOptimizer
 from fairlearn.reductions import ExponentiatedGradient, TruePositiveRateParity
 from sklearn.linear_model import LogisticRegression
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.metrics import accuracy, rate_gap
 from fairsilo.evaluate.tally import Tally
 from fairsilo.experiment.cell import hold_out
 from fairsilo.fairness import Constraint
-from fairsilo.method.base import Floats, Ints
 from fairsilo.method.constrained import solve_many
 from fairsilo.method.target import proxy
 from fairsilo.run.options import Options

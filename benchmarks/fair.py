@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import ROOT, TORCH, load, python_of
+from fairsilo.arrays import Floats
 from fairsilo.engine import numbers_up
 from fairsilo.fairness import Dgeo
-from fairsilo.method.base import Floats, Task
+from fairsilo.method.base import Task
 from fairsilo.method.constrained import fedfair
 from fairsilo.model import logistic_regression
 from fairsilo.run.options import Options

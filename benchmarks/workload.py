@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from fairsilo.arrays import Floats
+
 CLOSE = 1e-4
 """How far a contestant's theta may be from the oracle's, anywhere."""
 

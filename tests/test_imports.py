@@ -11,7 +11,7 @@ import fairsilo
 
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
-    {"errors", "compute", "threshold"},
+    {"arrays", "errors", "compute", "threshold"},
     {"privacy", "dp"},
     {"data", "partition", "model"},
     {"fairness"},

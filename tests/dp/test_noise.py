@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
+from fairsilo.arrays import Floats
 from fairsilo.dp import Budget, Ledger, Mechanism, Message, smallest_sum
-from fairsilo.dp.noise import Floats, Source, blur, grid, normal
+from fairsilo.dp.noise import Source, blur, grid, normal
 from fairsilo.errors import FairSiloError
 from fairsilo.privacy import default_threshold
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.fairness import Dgeo, Estimator
 from fairsilo.method import Task
-from fairsilo.method.base import Floats, Ints
 from fairsilo.model import Model, logistic_regression
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jnp
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
@@ -29,7 +30,6 @@ from fairsilo.method.agnostic_sums import (
     adversary_sums,
     theta_sums,
 )
-from fairsilo.method.base import Floats
 from fairsilo.method.constrained import fedavg
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.partition.federation import Federation

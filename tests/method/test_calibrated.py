@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.fairness import Dgeo
-from fairsilo.method.base import Floats, Ints
 from fairsilo.method.calibrated import Calibrated, Cost, ceo, fit_calibrated
 from fairsilo.method.constrained import fedavg
 from fairsilo.method.equalized_odds import fit_equalized_odds

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
 from fairsilo.method import BASES, METHODS, REPAIRS
-from fairsilo.method.base import Floats, Ints
 from fairsilo.method.constrained import fedavg
 from fairsilo.method.equalized_odds import EqualizedOdds, Variant, eo, fit_equalized_odds
 from fairsilo.method.postprocess import hits_of, repair

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import ArrayLike, NDArray
 
+from fairsilo.arrays import Floats
 from fairsilo.privacy import Agreement, ServerSession, SiloSession
 from fairsilo.privacy.shamir import SHARE_BYTES
 
 T = TypeVar("T")
 P = ParamSpec("P")
-Floats = NDArray[np.float64]
 
 
 @cache

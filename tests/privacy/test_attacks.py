@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.optimize import least_squares
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jnp
 from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Message, Plan, Split
 from fairsilo.engine import Clientwise, Private, Rows
@@ -33,7 +33,6 @@ from fairsilo.solver import Newton, Noisy, Order, Query, Sums
 from tests.flower.silos import make_town
 from tests.privacy import federation as masked
 
-Floats = npt.NDArray[np.float64]
 FEATURES, SILOS = 4, 4
 MODEL = logistic_regression(FEATURES)
 PAIR = Dgeo(0, 1, 1)

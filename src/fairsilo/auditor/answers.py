@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.columns import column, numbers, positions
 from fairsilo.errors import FairSiloError
-from fairsilo.evaluate.tally import Floats, Ints
 from fairsilo.method.committee import Committee
 from fairsilo.run import Saved
 

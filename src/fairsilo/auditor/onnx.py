@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairsilo.arrays import Floats
 from fairsilo.auditor.answers import Answers, classes_of, of_probabilities
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.columns import column, is_number, numbers
 from fairsilo.errors import FairSiloError
-from fairsilo.evaluate.tally import Floats
 
 TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairsilo.arrays import Ints
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
 from fairsilo.data.columns import column
 from fairsilo.data.infer import at_least_two
 from fairsilo.errors import FairSiloError
-from fairsilo.evaluate.tally import Ints
 from fairsilo.fairness import Dgeo, count_cells
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run import Options, Saved

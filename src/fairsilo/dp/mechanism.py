@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.dp.budget import Ledger, Release
-from fairsilo.dp.noise import Floats, Source, blur, grid, padded
+from fairsilo.dp.noise import Source, blur, grid, padded
 from fairsilo.errors import FairSiloError
 from fairsilo.threshold import FEWEST, default_threshold
 

@@ -15,11 +15,10 @@ import os
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 
-Floats = npt.NDArray[np.float64]
 Source = Callable[[int], bytes]
 """Gives so many random bytes. Only tests take another one than the operating system's."""
 

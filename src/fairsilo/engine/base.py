@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.solver.base import Order, Record, Status
 
-Floats = npt.NDArray[np.float64]
 Watch = Callable[[int, Record], None]
 """Called as rounds go by with the number of rounds so far and the last one's record."""
 

@@ -14,17 +14,14 @@ simulation and over a network, where a silo makes them far away from everybody e
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Message, Plan
 from fairsilo.engine.clipped import clipped_curvature, clipped_outcomes, clipped_sums
 from fairsilo.engine.sums import Rows
 from fairsilo.fairness.constraint import Cells, count_cells
 from fairsilo.model.base import Model
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def every(groups: int, classes: int) -> Cells:

@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Mechanism, Plan
 from fairsilo.engine.base import Outcome, Watch
@@ -38,7 +39,6 @@ from fairsilo.model.base import Model
 from fairsilo.partition.federation import Federation
 from fairsilo.solver.base import Order, Query, Solver, Sums
 
-Floats = npt.NDArray[np.float64]
 Ask = Callable[[Floats, bool], Sequence[Floats]]
 """(theta, with curvature or not) -> the released sums of `messages.round_messages`."""
 

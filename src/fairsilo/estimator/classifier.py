@@ -14,15 +14,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jnp
 from fairsilo.estimator.declared import declared_features
 from fairsilo.estimator.errors import as_value_errors
-from fairsilo.estimator.inputs import Ints, classes_of, clients_of, sensitive_of, table_of
+from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
 from fairsilo.estimator.kept import Kept
 from fairsilo.estimator.outcome import Fitted, train, train_privately
 from fairsilo.estimator.problem import Compared, prepare
 from fairsilo.estimator.settings import options_of, seed_of
-from fairsilo.method.base import Floats
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import Privately

@@ -11,11 +11,11 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from fairsilo.arrays import Ints
 from fairsilo.data.columns import positions
 from fairsilo.data.groups import intersections, texts
 from fairsilo.partition import by_column
 
-Ints = npt.NDArray[np.int64]
 PER_CLIENT = ("lco", "st")
 """Without clients these methods are nothing but fedfair."""
 

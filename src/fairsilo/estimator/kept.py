@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.data import Encoder
 from fairsilo.estimator.errors import as_value_errors
-from fairsilo.estimator.inputs import Ints, group_indices, sensitive_of
+from fairsilo.estimator.inputs import group_indices, sensitive_of
 from fairsilo.method import Plain, Trained
-from fairsilo.method.base import Floats
 from fairsilo.method.committee import Committee
 from fairsilo.method.saved import Tensors, from_tensors, to_tensors
 from fairsilo.model import MODELS

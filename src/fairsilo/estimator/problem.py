@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairsilo.arrays import Ints
 from fairsilo.data import Encoder, Schema, infer_schema, pool
 from fairsilo.data.columns import vocabulary
 from fairsilo.data.groups import POOLED
 from fairsilo.data.schema import Feature
-from fairsilo.estimator.inputs import Ints, chosen, group_indices, texts_of
+from fairsilo.estimator.inputs import chosen, group_indices, texts_of
 from fairsilo.fairness import check_defined, count_cells
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.partition.federation import Federation

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.evidence import Evidence, Gaps
 from fairsilo.evaluate.intervals import (
     LEVEL,
-    Floats,
     Interval,
     Moments,
     chebyshev_deviations,

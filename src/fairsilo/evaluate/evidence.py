@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.intervals import Moments
 from fairsilo.evaluate.metrics import finite
-from fairsilo.evaluate.tally import Floats, Ints, Tally
+from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Dgeo
 
 

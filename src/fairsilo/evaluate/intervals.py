@@ -24,10 +24,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from fairsilo.arrays import Floats, Ints
 
 LEVEL = 0.95
 """The confidence level unless another is asked for."""

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.tally import Tally
-from fairsilo.fairness.constraint import Constraint, Floats, Ints
+from fairsilo.fairness.constraint import Constraint
 
 
 def accuracy(tally: Tally) -> float | None:

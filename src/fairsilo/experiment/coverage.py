@@ -15,17 +15,16 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from fairsilo.arrays import Floats
 from fairsilo.evaluate.audit import Auditor, Found
 from fairsilo.evaluate.certificate import Names, certify
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Dgeo
 
-Floats = npt.NDArray[np.float64]
 PAIRS = (Dgeo(0, 1, 1),)
 NAMES = Names(("a", "b"), ("other", "protected"))
 NODES = 60

@@ -19,14 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from fairsilo import __version__
+from fairsilo.arrays import Floats
 from fairsilo.run.options import Options
 from fairsilo.run.train import execute
-
-Floats = npt.NDArray[np.float64]
 
 CLIENTS = (1, 2, 5, 10, 20, 50)
 ROWS = 400

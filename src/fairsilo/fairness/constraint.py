@@ -23,13 +23,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.errors import FairSiloError
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Cells = list[tuple[int, int]]
 """Pairs (group, class)."""
 Estimator = Literal["mean", "pooled", "local"]

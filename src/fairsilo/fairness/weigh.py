@@ -8,15 +8,8 @@ from operator import add
 
 import numpy as np
 
-from fairsilo.fairness.constraint import (
-    Constraint,
-    Estimator,
-    Floats,
-    Ints,
-    Totals,
-    count_cells,
-    row_weights,
-)
+from fairsilo.arrays import Floats, Ints
+from fairsilo.fairness.constraint import Constraint, Estimator, Totals, count_cells, row_weights
 from fairsilo.partition.federation import Federation
 
 

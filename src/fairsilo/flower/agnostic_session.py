@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jax
 from fairsilo.data.encoder import Encoder
 from fairsilo.engine import Outcome
 from fairsilo.fairness.constraint import Totals
 from fairsilo.flower.agnostic_silo import seen_columns
-from fairsilo.flower.session import Floats, Lost, Session
+from fairsilo.flower.session import Lost, Session
 from fairsilo.method.adversary import POINTS, ColumnSums, worst_weights
 from fairsilo.method.agnostic import OUTER, RATE, STEPS
 from fairsilo.method.agnostic_sums import AdversarySums

@@ -8,14 +8,11 @@ attack   kernel, loss, group and group-score kernels (R each), sum of losses, su
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.data.encoder import Encoder
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.numbers import losses_of, probabilities_of, scores_of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 KINDS = ("columns", "theta", "attack")
 POINTS = 30

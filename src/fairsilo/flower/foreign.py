@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.evidence import Evidence, Gaps
-from fairsilo.evaluate.tally import Floats, Tally
+from fairsilo.evaluate.tally import Tally
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.rows import Part
 from fairsilo.flower.settings import Settings

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.post import Fault, Post, Traffic
 from fairsilo.flower.wire import Ask, Reply, checked
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

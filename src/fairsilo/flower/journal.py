@@ -19,15 +19,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from safetensors.numpy import load, save
 
+from fairsilo.arrays import Floats
 from fairsilo.data.files import write_atomic
 from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.post import Traffic
 
-Floats = npt.NDArray[np.float64]
 PART = "of "
 """Before a silo's name: its own vector in the file."""
 HEAD = "head.json"

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jax, jnp
 from fairsilo.data.encoder import Encoder
 from fairsilo.engine import Outcome
@@ -22,7 +23,7 @@ from fairsilo.engine.loop import drive
 from fairsilo.fairness.constraint import Totals
 from fairsilo.flower.local_silo import EXTRA
 from fairsilo.flower.network import unflatten
-from fairsilo.flower.session import Floats, Lost, Session
+from fairsilo.flower.session import Lost, Session
 from fairsilo.model.base import Model
 from fairsilo.solver import Newton, Order, Query, Record, Status, Sums
 

@@ -12,12 +12,9 @@ the dual step, lambda becomes max(0, lambda + rho g) at the theta of the questio
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.flower.numbers import linear_sums
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 EXTRA = 2
 """Numbers beside value, gradient and Hessian: the plain loss and the squared violation."""

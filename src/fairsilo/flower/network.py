@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jax, jnp
 from fairsilo.engine.sums import Rows, row_sums
 from fairsilo.errors import FairSiloError
-from fairsilo.flower.numbers import Floats, Ints
 from fairsilo.method.base import Plain
 from fairsilo.model import MODELS
 from fairsilo.solver.base import Order, Query, Sums

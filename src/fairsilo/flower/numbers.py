@@ -8,10 +8,8 @@ feature, so that with a column of ones before x it is one matrix (1 + features, 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from fairsilo.arrays import Floats, Ints
 
 
 def scores_of(theta: Floats, x: Floats, classes: int) -> Floats:

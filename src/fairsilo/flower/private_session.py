@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jax
 from fairsilo.data.bounded import encoder_of_sums, sensitivity
 from fairsilo.data.encoder import Encoder
@@ -31,7 +32,7 @@ from fairsilo.engine.messages import counts_of, outcomes_of
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.fairness.constraint import Totals, compared_cells
-from fairsilo.flower.session import Finished, Floats, Session
+from fairsilo.flower.session import Finished, Session
 from fairsilo.flower.vectors import TEST_ONLY, length_of
 from fairsilo.method.private import solver_under_noise
 from fairsilo.model.base import Model

@@ -14,8 +14,8 @@ training rows, so neither minimum cells nor minimum rows are looked at: noise hi
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.data.bounded import encoder_message
 from fairsilo.data.encoder import Encoder
 from fairsilo.dp import Budget, BudgetSpent, Message, share
@@ -25,8 +25,6 @@ from fairsilo.flower.ledger import spend
 from fairsilo.flower.rows import Part
 from fairsilo.flower.settings import Settings
 from fairsilo.flower.wire import Ask, Refusal
-
-Floats = npt.NDArray[np.float64]
 
 
 def private_answer(

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fairsilo.arrays import Ints
 from fairsilo.data.columns import column, positions, readable
 from fairsilo.data.groups import group_of
 from fairsilo.data.sample import build_labels
 from fairsilo.flower.charter import Charter
 from fairsilo.partition import TEST, draw, split_column
 
-Ints = npt.NDArray[np.int64]
 PARTS = ("train", "test")
 
 

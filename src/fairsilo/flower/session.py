@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.compute import jax
 from fairsilo.data.encoder import Encoder, EncoderSums
 from fairsilo.dp import Ledger
@@ -40,7 +40,6 @@ from fairsilo.model.base import Model
 from fairsilo.run.private import Released
 from fairsilo.solver import SOLVERS, Order, Query, Record, Sums
 
-Floats = npt.NDArray[np.float64]
 ROUNDS = ("round", "theta", "attack", "local")
 """The kinds of questions whose sums belong to a point: all silos answer, or they are no use."""
 SET_UP = ("encoder", "totals", "columns")

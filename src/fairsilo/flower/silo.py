@@ -12,9 +12,9 @@ import hashlib
 import logging
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.data.encoder import Encoder, EncoderSums, Scaling
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
@@ -37,8 +37,6 @@ from fairsilo.flower.table import read_rows
 from fairsilo.flower.vectors import TEST_ONLY, length_of, totals_from_vector, totals_to_vector
 from fairsilo.flower.wire import Ask, Memory, Refusal, pack, unpack
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 LIMITED = ("fedfair", "lco")
 """The methods with constraints, from which a silo leaves its small cells out."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.fairness.constraint import Totals, compared_cells
 from fairsilo.flower.charter import Charter
 from fairsilo.flower.local_silo import local_length
 from fairsilo.flower.numbers import vector_length
 
-Floats = npt.NDArray[np.float64]
 TEST_ONLY = "test"
 """The order of an evaluation that leaves the training rows out, so that it costs no privacy."""
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 
-Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]
 Memory = MutableMapping[str, Any]
 """What a silo remembers of a run between two messages; its worker may be a new one meanwhile."""

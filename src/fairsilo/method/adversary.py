@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.method.agnostic_sums import AdversarySums
-from fairsilo.method.base import Floats
 
 POINTS = 30
 SIGMA = 2.0

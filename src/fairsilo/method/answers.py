@@ -11,9 +11,8 @@ from itertools import cycle
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.method.base import (
-    Floats,
-    Ints,
     Plain,
     Predictor,
     Trained,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jax, jnp
 from fairsilo.engine import Measure, Outcome, Watch
 from fairsilo.fairness.constraint import Constraint, Estimator
@@ -17,9 +18,6 @@ from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, probabilities
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Solver
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

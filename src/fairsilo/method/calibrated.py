@@ -21,9 +21,10 @@ from typing import Literal
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.engine import Watch
 from fairsilo.fairness.constraint import Dgeo
-from fairsilo.method.base import Floats, Ints, Predictor, Task, Trained
+from fairsilo.method.base import Predictor, Task, Trained
 from fairsilo.method.postprocess import Hits, group_of, repair
 
 Cost = Literal["fn", "fp", "weighted"]

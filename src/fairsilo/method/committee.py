@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairsilo.method.base import Floats, Ints, Predictor
+from fairsilo.arrays import Floats, Ints
+from fairsilo.method.base import Predictor
 
 
 @dataclass(frozen=True)

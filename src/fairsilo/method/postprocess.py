@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.engine import Watch
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Dgeo
-from fairsilo.method.base import Floats, Ints, Method, Predictor, Task, Trained
+from fairsilo.method.base import Method, Predictor, Task, Trained
 from fairsilo.method.constrained import fedavg
 
 BASES = {"fedavg": "FedAvg", "fedfair": "FedFair", "lco": "LCO", "st": "ST", "af": "AF"}

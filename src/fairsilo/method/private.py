@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.dp import Clip, Mechanism, Plan
 from fairsilo.engine import Private, Watch, numbers_down
 from fairsilo.fairness import Dgeo
 from fairsilo.method.base import Plain, Task, Trained
 from fairsilo.solver import Noisy, Solver
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 
 DEFAULT_BOUND = 2.0**60
@@ -26,7 +27,6 @@ LOW_BITS = 52
 MOST_SILOS = 2 ** (64 - LOW_BITS) - 1
 
 Words = NDArray[np.uint64]
-Floats = NDArray[np.float64]
 
 
 def exponents(bound: ArrayLike, silos: int, size: int) -> NDArray[np.int64]:

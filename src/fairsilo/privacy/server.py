@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairsilo.arrays import Floats
 from fairsilo.privacy.agreement import Agreement
 from fairsilo.privacy.bundle import Bundle, check_range, opened
 from fairsilo.privacy.errors import ProtocolError, RepeatRound
 from fairsilo.privacy.masks import bound_to, check_word
-from fairsilo.privacy.ring import DEFAULT_BOUND, Floats, Words, decode, exponents
+from fairsilo.privacy.ring import DEFAULT_BOUND, Words, decode, exponents
 from fairsilo.privacy.unmask import Shares, read_reveal, unmask
 from fairsilo.privacy.wire import pack, text_of, texts, unpack
 

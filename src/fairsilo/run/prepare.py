@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.data import (
     CLIENT_COLUMN,
     DATASETS,
@@ -30,7 +31,6 @@ from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Constraint, Dgeo, check_defined, count_cells
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.fairness.words import describe
-from fairsilo.method.base import Floats, Ints
 from fairsilo.partition import TEST
 from fairsilo.partition.federation import Federation
 from fairsilo.run.compare import compare, groups_of, one_or_more, protected_of

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from fairsilo.arrays import Floats
 from fairsilo.data import DATASETS, Encoder, Schema
 from fairsilo.data.bounded import bounds_of, encoder_message, encoder_of_sums, sensitivity
 from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split, smallest_sum
@@ -28,7 +28,6 @@ from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.train import Metrics, Run, Training, ending, measure, plan, test_evidence
 from fairsilo.solver import Status
 
-Floats = npt.NDArray[np.float64]
 ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, unless --rounds says otherwise: every one costs noise."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from fairsilo.arrays import Ints
 from fairsilo.data import DATASETS
 from fairsilo.data.columns import column
 from fairsilo.errors import FairSiloError
-from fairsilo.method.base import Ints
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run.options import Options
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.arrays import Floats, Ints
 from fairsilo.engine import Outcome, Watch
 from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
@@ -20,7 +21,6 @@ from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
 from fairsilo.method import BASES, METHODS, REPAIRS, Predictor, Task, Trained, repair
 from fairsilo.method.answers import on_own_rows
-from fairsilo.method.base import Floats, Ints
 from fairsilo.method.target import proxy, search
 from fairsilo.model import MODELS
 from fairsilo.run.gaps import constraint_gaps, gaps_of

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.report.charts.frame import (
     COLORS,
     canvas,
@@ -24,7 +25,6 @@ from fairsilo.report.charts.frame import (
 from fairsilo.report.charts.scale import Scale, Unit, fit
 from fairsilo.report.html import Child, Html, data_block, el
 
-Floats = npt.NDArray[np.float64]
 POINTS = 1000
 """The most points of a line that are drawn."""
 BUDGET = 2000

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from fairsilo.arrays import Floats
 from fairsilo.evaluate.intervals import (
     LEVEL,
     Interval,
@@ -25,7 +25,6 @@ from fairsilo.evaluate.intervals import (
 )
 from fairsilo.report.text import shorten
 
-Floats = npt.NDArray[np.float64]
 ONE_PER_CLIENT = ("st", "eo", "ceo")
 """The methods that leave one model per client."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.report.blocks import Column, details, grid, paragraph, section, table
 from fairsilo.report.charts import Line, lines
 from fairsilo.report.html import Child, Html, el
-from fairsilo.report.sections.facts import Facts, Floats
+from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.verdict import sentence
 from fairsilo.report.text import count, duration, missing, plain, plural, size
 
