@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.errors import FairSiloError
-from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
+from fairsilo.flower.certificates import CA
 from fairsilo.flower.processes import (
     Processes,
     command,
@@ -51,17 +51,8 @@ class RunConfig:
 
 
 def start_superlink(space: Workspace, processes: Processes) -> None:
-    """Start the SuperLink of a working folder on its address."""
-    host, _, port = space.address.rpartition(":")
-    arguments = [
-        *(command("flower-superlink"), "--enable-supernode-auth"),
-        "--disable-runtime-dependency-installation",
-        *("--ssl-ca-certfile", str(space.certificates / CA)),
-        *("--ssl-certfile", str(space.certificates / SERVER)),
-        *("--ssl-keyfile", str(space.certificates / SERVER_KEY)),
-        *("--host", host.strip("[]"), "--port", port),
-        *("--database", str(space.folder / "superlink.db")),
-    ]
+    """Start the SuperLink of a working folder and the gateway at its address."""
+    arguments = [command("fairsilo"), "flower", "superlink", "--folder", str(space.folder)]
     _start_superlink(space, arguments, processes)
 
 
@@ -103,6 +94,9 @@ def register(space: Workspace, patience: float = PATIENCE) -> None:
     for name in space.charter.names:
         key = str(space.folder / "keys" / f"{name}.pub")
         while True:
+            if not space.control and time.monotonic() <= deadline:
+                time.sleep(0.2)
+                continue
             done = _flwr(space, "supernode", "register", key, CONNECTION, "--name", name)
             told = done.stdout + done.stderr
             if done.returncode == 0 or "already" in told.lower():
@@ -117,6 +111,11 @@ def register(space: Workspace, patience: float = PATIENCE) -> None:
 
 def submit(space: Workspace, config: RunConfig) -> str:
     """Start a run through `flwr run` and return its number."""
+    if not (space.control or config.simulation):
+        raise FairSiloError(
+            f"the run did not start: no SuperLink runs for {space.folder} on this machine, start "
+            "it with ./start-superlink.sh"
+        )
     config.out.mkdir(parents=True, exist_ok=True)
     (config.out / PROGRESS).unlink(missing_ok=True)
     values = {
@@ -207,16 +206,18 @@ def stop_run(space: Workspace, run: str) -> None:
 
 
 def home(space: Workspace) -> Path:
-    """The FLWR_HOME of the coordinator, with the connection to the SuperLink in it."""
+    """The FLWR_HOME of the coordinator, with the connection to the SuperLink, on loopback."""
     folder = space.folder / ".flwr"
     folder.mkdir(parents=True, exist_ok=True)
     certificate = (space.certificates / CA).resolve()
-    (folder / "config.toml").write_text(
-        f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-        f"address = {json.dumps(space.address)}\n"
-        f"root-certificates = {json.dumps(str(certificate))}\n\n"
-        f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
-    )
+    text = f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
+    if space.control:
+        text = (
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+            f"address = {json.dumps(space.control)}\n"
+            f"root-certificates = {json.dumps(str(certificate))}\n\n{text}"
+        )
+    (folder / "config.toml").write_text(text)
     return folder
 
 

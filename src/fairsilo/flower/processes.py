@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 from fairsilo.errors import FairSiloError
@@ -77,18 +78,21 @@ def wait_for_port(port: int, patience: float) -> None:
 
 
 class Processes:
-    """Children by name, each in a process group of its own, with its output in a file."""
+    """Children by name, each in a process group of its own, with its output in a file.
 
-    def __init__(self, logs: Path) -> None:
+    Without a folder for logs they print where this process does.
+    """
+
+    def __init__(self, logs: Path | None) -> None:
         self.logs = logs
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.marks: dict[int, bytes] = {}
 
     def start(self, name: str, arguments: Sequence[str], env: dict[str, str], cwd: Path) -> None:
         """Start a child; what it prints goes to NAME.log."""
-        self.logs.mkdir(parents=True, exist_ok=True)
-        mark = uuid4().hex
-        with (self.logs / f"{name}.log").open("ab") as log:
+        # Behind the mark of this process itself, whose starter finds the child by that.
+        mark = env.get(MARK, "") + uuid4().hex
+        with self._output(name) as log:
             self.running[name] = subprocess.Popen(
                 arguments,
                 env={**env, MARK: mark},
@@ -102,9 +106,19 @@ class Processes:
             )
         self.marks[self.running[name].pid] = f"{MARK}={mark}".encode()
 
+    def _output(self, name: str) -> contextlib.AbstractContextManager[IO[bytes] | None]:
+        if self.logs is None:
+            return contextlib.nullcontext()
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return (self.logs / f"{name}.log").open("ab")
+
     def alive(self, name: str) -> bool:
         """Whether the child still runs."""
         return name in self.running and self.running[name].poll() is None
+
+    def pids(self, name: str) -> list[int]:
+        """The child, if it runs, and all that came from it."""
+        return self._family(self.running[name])
 
     def kill(self, name: str) -> None:
         """End a child and all that came from it at once, with SIGKILL."""
@@ -114,8 +128,8 @@ class Processes:
 
     def log(self, name: str) -> str:
         """What a child printed so far."""
-        path = self.logs / f"{name}.log"
-        return path.read_text(errors="replace") if path.exists() else ""
+        path = self.logs / f"{name}.log" if self.logs else None
+        return path.read_text(errors="replace") if path and path.exists() else ""
 
     def stop(self, patience: float = 5.0) -> None:
         """End all children, gently first, and everything that came from them."""
@@ -154,13 +168,14 @@ class Processes:
         for entry in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 pid = int(entry.parent.name)
-                if mark in entry.read_bytes().split(b"\0") and is_alive(pid):
+                marks = [part for part in entry.read_bytes().split(b"\0") if part.startswith(mark)]
+                if marks and is_alive(pid):
                     family.add(pid)
         return sorted(family)
 
 
 @contextlib.contextmanager
-def processes(logs: Path) -> Iterator[Processes]:
+def processes(logs: Path | None) -> Iterator[Processes]:
     """Children that are gone when the block is left: at its end, on an error, Control-C or TERM."""
     group = Processes(logs)
     before = signal.getsignal(signal.SIGTERM)

@@ -60,18 +60,13 @@ __all__ = ["app"]
 
 START_SUPERLINK = """\
 #!/bin/sh
-# Starts Flower's SuperLink, the meeting point of the silos. Control-C ends it.
+# Starts Flower's SuperLink, the meeting point of the silos, on loopback, and at @address@
+# the gateway, which lets only the silos' nodes in. Control-C ends both.
 set -eu
 # Its database holds what the silos sent.
 umask 077
 cd "$(dirname "$0")"
-@environment@export FLWR_HOME="$PWD/.flwr"
-exec flower-superlink \\
-    --ssl-ca-certfile certificates/ca.pem \\
-    --ssl-certfile certificates/server.pem \\
-    --ssl-keyfile certificates/server.key \\
-    --enable-supernode-auth --disable-runtime-dependency-installation \\
-    --host "@host@" --port @port@ --database superlink.db
+exec fairsilo flower superlink --folder . "$@"
 """
 
 REGISTER = """\
@@ -179,9 +174,10 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 
 ## What to know
 
-- Whoever can reach the SuperLink's port and has ca.pem can start a run, and a run executes code
-  in the silos: Flower's open-source build has no login. Keep the port inside a private network or
-  behind a proxy that lets only the fleet paths through.
+- At @address@ a gateway answers: only what the silos' nodes need goes through, signed with their
+  keys; listing, starting and stopping runs is refused. Flower's open-source build has no login, so
+  these go over loopback (control.txt says where), which every user of this machine can reach:
+  let nobody else have an account on it. A firewall should still keep strangers from the port.
 - certificates/ca.key signs server certificates and nothing else: move it off this machine.
 - certificates/server.key and the silos' node.key are readable by their owners only. Keep it so.
 - A silo reads its table anew for every answer and refuses to go on if it changed during a run, also

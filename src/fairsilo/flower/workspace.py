@@ -5,6 +5,7 @@ app/               the Flower app: two lines of code that load fairsilo
 certificates/      ca.pem for everybody, server.pem and its key, the authority's key
 keys/              the silos' public keys
 start-superlink.sh, register-silos.sh
+control.txt        where the running SuperLink is controlled, on loopback
 silos/NAME/        what that silo is sent: nothing in it is secret
 README.md          for the operators
 """
@@ -24,6 +25,7 @@ from fairsilo.flower.keys import read_public_key
 from fairsilo.flower.settings import ANSWERS
 
 ADDRESS = "address.txt"
+CONTROL = "control.txt"
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,25 @@ class Workspace:
 
     @property
     def address(self) -> str:
-        """host:port of the SuperLink."""
+        """host:port at which silos find the SuperLink."""
         try:
             return (self.folder / ADDRESS).read_text().strip()
         except OSError:
             raise FairSiloError(
                 f"{self.folder} is not a working folder: make one with `fairsilo flower init`"
             ) from None
+
+    @property
+    def control(self) -> str:
+        """host:port on loopback at which the running SuperLink is controlled; else empty."""
+        path = self.folder / CONTROL
+        return path.read_text().strip() if path.exists() else ""
+
+    def say_control(self, address: str) -> None:
+        """Write `control` down; a reader sees all of it or nothing."""
+        new = self.folder / f"{CONTROL}.new"
+        new.write_text(f"{address}\n")
+        new.replace(self.folder / CONTROL)
 
     def silo(self, name: str) -> Path:
         """What silo `name` is sent."""
