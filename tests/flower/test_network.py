@@ -18,7 +18,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.flower.demo import compare
 from fairsilo.flower.launch import RunConfig, follow, submit
 from fairsilo.run import load
-from tests.flower.foreign import listening, run_foreign
+from tests.flower.intruder import listening, run_foreign
 from tests.flower.misbehave import misbehaving
 from tests.flower.network import Net, federation, metrics_of, vectors_of, wait_for
 from tests.flower.proxy import share_found

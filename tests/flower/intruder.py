@@ -27,7 +27,8 @@ APPS = """
 from pathlib import Path
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
-server, client = ServerApp(), ClientApp()
+server = ServerApp()
+client = ClientApp()
 @server.main()
 def main(grid, context):
     Path({left!r}).write_text("here")
