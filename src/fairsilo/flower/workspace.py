@@ -98,8 +98,6 @@ def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Work
     fill = {
         "name": charter.name,
         "version": __version__,
-        "host": host,
-        "port": str(port),
         "address": address,
         "fingerprint": readable(charter.fingerprint),
         "silos": " ".join(charter.names),
