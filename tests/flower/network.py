@@ -24,8 +24,10 @@ from fairsilo.flower.gather import Plain
 from fairsilo.flower.journal import Journal
 from fairsilo.flower.keys import make_key
 from fairsilo.flower.launch import (
+    PATIENCE,
     Event,
     RunConfig,
+    await_superlink,
     register,
     run_and_follow,
     start_node,
@@ -169,7 +171,8 @@ def federation(folder: Path, silos: int) -> Iterator[Net]:
         paths = [str(folder / "hook"), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         start_superlink(space, group)
-        register(space)
+        await_superlink(space, group)
+        register(space, PATIENCE)
         yield Net(space, group, proxy)
     assert not [line for line in command_lines() if str(folder) in line]
 

@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
+from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE as PROTOBUF
 
 from fairsilo.errors import FairSiloError
 from fairsilo.flower.demo import compare
 from fairsilo.flower.launch import RunConfig, follow, submit
 from fairsilo.flower.processes import free_ports
 from fairsilo.run import load
+from tests.flower.intruder import listening, run_foreign
 from tests.flower.misbehave import misbehaving
 from tests.flower.network import Net, federation, metrics_of, vectors_of, wait_for
 from tests.flower.proxy import share_found
@@ -95,6 +98,33 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     assert "PRIVATE KEY" not in net.group.log("superlink")
     # None of the thousands of numbers that silos computed is in what they sent.
     assert share_found(vectors_of(net.space, tmp_path), net.proxy.received()) == 0.0
+
+
+def test_a_stranger_at_the_port_controls_nothing(net: Net, tmp_path: Path) -> None:
+    """Whose app does run where control is open: at the SuperLink's own port, on loopback."""
+    own = {net.space.address: 403, net.space.control: 200}
+    with httpx.Client(verify=False) as stranger:
+        for address, status in own.items():
+            for path in ("list-runs", "list-nodes"):
+                url, kind = f"https://{address}/v1/control/{path}", {"content-type": PROTOBUF}
+                assert stranger.post(url, headers=kind).status_code == status
+            url = f"https://{address}/v1/runtime/acquire-task"
+            assert (stranger.post(url, headers=kind).status_code == 403) == (status == 403)
+    done = run_foreign(net.space, tmp_path / "public", net.space.address)
+    assert done["success"] is False
+    assert "this port is for the silos' nodes only" in done["error-message"]
+    told = net.group.log("superlink")
+    assert "refused 'POST /v1/control/start-run' from 127.0.0.1 (403)" in told
+    done = run_foreign(net.space, tmp_path / "loopback", net.space.control)
+    assert done["success"] is True
+    left = tmp_path / "loopback" / "executed"
+    wait_for(lambda: left.read_text() if left.exists() else "", "here")
+    assert not (tmp_path / "public" / "executed").exists()
+
+
+def test_nothing_but_the_gateway_listens_beyond_loopback(net: Net) -> None:
+    hosts = {address for pid in net.group.pids("superlink") for address in listening(pid)}
+    assert hosts == {net.space.address, net.space.control}
 
 
 def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path: Path) -> None:

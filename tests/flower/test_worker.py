@@ -17,6 +17,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.cli.build import build_fab_from_files
 from flwr.supercore.constant import TaskType
 from flwr.supercore.fab import Fab
+from flwr.supercore.inflatable.inflatable_object import get_object_tree
 from flwr.supercore.object_store import ObjectStoreFactory
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
@@ -65,6 +66,21 @@ class Node:
             late, _insert_message, (message, self.state, self.state.object_store)
         ).start()
         return str(message.object_id)
+
+    def lose(self) -> None:
+        """A message of another run that has ended before its parts came: Flower forgets it so."""
+        ended = Run.create_empty(6)
+        ended.fab_hash = self.state.store_fab(Fab("", build_fab_from_files(OWN)[0], {}))
+        ended.series_id = 6
+        self.state.store_run(ended)
+        config: Any = {"silo": str(self.settings)}
+        self.state.set_run_series_context(6, Context(6, 1, config, RecordDict(), {}))
+        self.state.create_task(TaskType.CLIENT_APP, 6, ended.fab_hash)
+        message = Message(RecordDict(), dst_node_id=1, message_type="query")
+        message.metadata.__dict__["_run_id"] = 6
+        message.metadata.__dict__["_message_id"] = message.object_id
+        self.state.object_store.preregister(6, get_object_tree(message))
+        self.state.store_message(message)
 
     def reply(self) -> Message:
         """What the node would send to the SuperLink now."""
@@ -145,6 +161,26 @@ def test_all_else_is_refused_in_the_log_and_to_the_server(
     assert node.state.get_run_series_context(0).state.config_records == {}
     content = node.state.object_store.get(reply.metadata.message_id)
     assert told.encode() in content
+
+
+def test_a_question_that_never_comes_whole_holds_nobody_up(
+    node: Node, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)
+    node.lose()
+    runtime = Runtime(node.port, SECRET)
+    kind = runtime.claim()
+    sent: list[str] = []
+    # The node goes on with the next one while the worker waits for the rest of the first.
+    timer = threading.Timer(1.5, lambda: sent.append(node.receive(OWN)))
+    timer.start()
+    work_on(runtime, kind, own_digest())
+    assert "a question never came whole" in caplog.text
+    assert not node.state.get_messages_legacy(is_reply=True)
+    work_on(runtime, runtime.claim(), own_digest())
+    assert node.reply().metadata.reply_to_message_id == sent[0]
+    assert runtime.claim() == ""
+    runtime.client.close()
 
 
 def test_without_the_secret_nothing_can_be_claimed(node: Node) -> None:

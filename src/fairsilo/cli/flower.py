@@ -1,4 +1,4 @@
-"""`fairsilo flower init|keygen|check|silo|register|run|audit|demo`: over a real network."""
+"""`fairsilo flower`: keys, working folder, SuperLink, silos and runs over a real network."""
 
 from __future__ import annotations
 
@@ -193,6 +193,24 @@ def silo(
     from fairsilo.flower.program import run_silo
 
     run_silo(settings, port, superlink)
+
+
+@app.command()
+def superlink(
+    folder: Folder = Path(),
+    listen: Annotated[
+        str | None,
+        typer.Option(help="Where to listen for silos if not at the address's host: 0.0.0.0."),
+    ] = None,
+    control_port: Annotated[
+        int, typer.Option(help="Port of control, on loopback; 0 for a free one.")
+    ] = 0,
+) -> None:
+    """Run the SuperLink: silos come in through a gateway, control stays on this machine."""
+    space = _opened(folder)
+    from fairsilo.flower.superlink import run_superlink
+
+    run_superlink(space, listen, control_port)
 
 
 @app.command()

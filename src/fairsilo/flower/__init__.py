@@ -15,6 +15,7 @@
     workspace  the coordinator's folder (texts, keys, certificates, draft); check: at the silo
     launch     Flower's commands; processes: children that end; demo: all of it on loopback
     program    a silo's own program: node, Flower's SuperNode, and worker, which answers
+    superlink  the coordinator's: link, Flower's SuperLink, on loopback, and gateway at the address
     runtime    what a SuperNode received, claimed and answered; bundle: the app that it must be
     internals  what is relied upon inside Flower; pace: waits; parent: children that end with it
 

@@ -17,8 +17,10 @@ from fairsilo.errors import FairSiloError
 from fairsilo.flower.charter import Charter, Member
 from fairsilo.flower.keys import make_key
 from fairsilo.flower.launch import (
+    PATIENCE,
     Event,
     RunConfig,
+    await_superlink,
     register,
     run_and_follow,
     start_node,
@@ -95,7 +97,8 @@ def start_all(space: Workspace, group: Processes, silos: tuple[str, ...] | None 
     names = space.charter.names if silos is None else silos
     ports = free_ports(len(names))
     start_superlink(space, group)
-    register(space)
+    await_superlink(space, group)
+    register(space, PATIENCE)
     for name, port in zip(names, ports, strict=True):
         start_node(space, name, port, group)
 

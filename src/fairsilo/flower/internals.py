@@ -48,7 +48,7 @@ NAMES = {
     ),
     "flwr.supercore.runtime": ("RuntimeHttpClient",),
     "flwr.supernode.runtime.run_clientapp": ("push_message", "push_task_output"),
-    PULLS: ("pull_and_inflate_object_from_tree", "pull_objects"),
+    PULLS: ("ObjectPullError", "pull_and_inflate_object_from_tree", "pull_objects"),
 }
 
 LOOK_NODE = 1.0

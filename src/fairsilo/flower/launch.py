@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.errors import FairSiloError
-from fairsilo.flower.certificates import CA, SERVER, SERVER_KEY
+from fairsilo.flower.certificates import CA
 from fairsilo.flower.processes import (
     Processes,
     command,
     environment,
     is_alive,
+    listens,
     wait_for_port,
 )
 from fairsilo.flower.workspace import Workspace
@@ -51,18 +52,24 @@ class RunConfig:
 
 
 def start_superlink(space: Workspace, processes: Processes) -> None:
-    """Start the SuperLink of a working folder on its address."""
-    host, _, port = space.address.rpartition(":")
-    arguments = [
-        *(command("flower-superlink"), "--enable-supernode-auth"),
-        "--disable-runtime-dependency-installation",
-        *("--ssl-ca-certfile", str(space.certificates / CA)),
-        *("--ssl-certfile", str(space.certificates / SERVER)),
-        *("--ssl-keyfile", str(space.certificates / SERVER_KEY)),
-        *("--host", host.strip("[]"), "--port", port),
-        *("--database", str(space.folder / "superlink.db")),
-    ]
+    """Start the SuperLink of a working folder and the gateway at its address."""
+    arguments = [command("fairsilo"), "flower", "superlink", "--folder", str(space.folder)]
     _start_superlink(space, arguments, processes)
+
+
+def await_superlink(space: Workspace, processes: Processes) -> None:
+    """Wait until the SuperLink that was just started is there."""
+    deadline = time.monotonic() + PATIENCE
+    while not controlled(space):
+        if not processes.alive("superlink") or time.monotonic() > deadline:
+            raise FairSiloError("the SuperLink did not come up: the end of its log says why")
+        time.sleep(0.1)
+
+
+def controlled(space: Workspace) -> bool:
+    """Whether a SuperLink of this folder, on this machine, listens."""
+    port = space.control.rpartition(":")[2]
+    return bool(port) and listens(int(port))
 
 
 def start_simulation(space: Workspace, port: int, processes: Processes) -> None:
@@ -95,10 +102,14 @@ def start_node(
     processes.start(name, arguments, environment(own / ".flwr"), own)
 
 
-def register(space: Workspace, patience: float = PATIENCE) -> None:
-    """Tell the SuperLink the silos' public keys; waits for the SuperLink to come up."""
-    deadline = time.monotonic() + patience
-    for name in space.charter.names:
+def register(space: Workspace, patience: float = 2.0) -> None:
+    """Tell the SuperLink the silos' public keys, tried again for `patience` seconds."""
+    names, deadline = space.charter.names, time.monotonic() + patience
+    while not controlled(space):
+        if time.monotonic() > deadline:
+            raise FairSiloError(f"no key was registered: {_absent(space)}")
+        time.sleep(0.1)
+    for name in names:
         key = str(space.folder / "keys" / f"{name}.pub")
         while True:
             done = _flwr(space, "supernode", "register", key, CONNECTION, "--name", name)
@@ -107,7 +118,7 @@ def register(space: Workspace, patience: float = PATIENCE) -> None:
                 break
             if time.monotonic() > deadline:
                 raise FairSiloError(
-                    f"the SuperLink at {space.address} did not take silo {name}'s key "
+                    f"the SuperLink at {space.control} did not take silo {name}'s key "
                     f"({_last_line(told)}): is it running?"
                 )
             time.sleep(0.5)
@@ -115,6 +126,8 @@ def register(space: Workspace, patience: float = PATIENCE) -> None:
 
 def submit(space: Workspace, config: RunConfig) -> str:
     """Start a run through `flwr run` and return its number."""
+    if not (config.simulation or controlled(space)):
+        raise FairSiloError(f"the run did not start: {_absent(space)}")
     config.out.mkdir(parents=True, exist_ok=True)
     (config.out / PROGRESS).unlink(missing_ok=True)
     values = {
@@ -143,8 +156,7 @@ def submit(space: Workspace, config: RunConfig) -> str:
     if not answer.get("success"):
         told = str(answer.get("error-message") or done.stdout + done.stderr)
         raise FairSiloError(
-            f"the run did not start ({_last_line(told)}): is the SuperLink at {space.address} "
-            "running?"
+            f"the run did not start ({_last_line(told)}): look at the SuperLink's output"
         )
     return str(answer["run-id"])
 
@@ -205,16 +217,18 @@ def stop_run(space: Workspace, run: str) -> None:
 
 
 def home(space: Workspace) -> Path:
-    """The FLWR_HOME of the coordinator, with the connection to the SuperLink in it."""
+    """The FLWR_HOME of the coordinator, with the connection to the SuperLink, on loopback."""
     folder = space.folder / ".flwr"
     folder.mkdir(parents=True, exist_ok=True)
     certificate = (space.certificates / CA).resolve()
-    (folder / "config.toml").write_text(
-        f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-        f"address = {json.dumps(space.address)}\n"
-        f"root-certificates = {json.dumps(str(certificate))}\n\n"
-        f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
-    )
+    text = f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
+    if space.control:
+        text = (
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+            f"address = {json.dumps(space.control)}\n"
+            f"root-certificates = {json.dumps(str(certificate))}\n\n{text}"
+        )
+    (folder / "config.toml").write_text(text)
     return folder
 
 
@@ -228,6 +242,13 @@ def _flwr(space: Workspace, *arguments: str, **env: str) -> subprocess.Completed
         check=False,
         timeout=120,
         stdin=subprocess.DEVNULL,
+    )
+
+
+def _absent(space: Workspace) -> str:
+    return (
+        f"no SuperLink runs for {space.folder} on this machine, start it with "
+        "./start-superlink.sh and wait until it says where it is controlled"
     )
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 from fairsilo.errors import FairSiloError
@@ -65,35 +66,53 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
+def listens(port: int) -> bool:
+    """Whether somebody listens on a port of the loopback address."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+        return True
+    return False
+
+
 def wait_for_port(port: int, patience: float) -> None:
     """Wait until somebody listens on a port of the loopback address."""
     deadline = time.monotonic() + patience
-    while True:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
-            return
+    while not listens(port):
         if time.monotonic() > deadline:
             raise FairSiloError(f"nobody listens on port {port}: look at the logs")
         time.sleep(0.2)
 
 
 class Processes:
-    """Children by name, each in a process group of its own, with its output in a file."""
+    """Children by name, each in a process group of its own, with its output in a file.
 
-    def __init__(self, logs: Path) -> None:
+    Without a folder for logs they print where this process does.
+    """
+
+    def __init__(self, logs: Path | None) -> None:
         self.logs = logs
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.marks: dict[int, bytes] = {}
 
-    def start(self, name: str, arguments: Sequence[str], env: dict[str, str], cwd: Path) -> None:
-        """Start a child; what it prints goes to NAME.log."""
-        self.logs.mkdir(parents=True, exist_ok=True)
-        mark = uuid4().hex
-        with (self.logs / f"{name}.log").open("ab") as log:
+    def start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        env: dict[str, str],
+        cwd: Path,
+        tied: bool = False,
+    ) -> None:
+        """Start a child; what it prints goes to NAME.log.
+
+        `tied`: it is one that calls `end_with_parent`, so it ends where this process is killed.
+        """
+        # Behind the mark of this process itself, whose starter finds the child by that.
+        mark = env.get(MARK, "") + uuid4().hex
+        with self._output(name) as log:
             self.running[name] = subprocess.Popen(
                 arguments,
                 env={**env, MARK: mark},
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if tied else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -102,20 +121,30 @@ class Processes:
             )
         self.marks[self.running[name].pid] = f"{MARK}={mark}".encode()
 
+    def _output(self, name: str) -> contextlib.AbstractContextManager[IO[bytes] | None]:
+        if self.logs is None:
+            return contextlib.nullcontext()
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return (self.logs / f"{name}.log").open("ab")
+
     def alive(self, name: str) -> bool:
         """Whether the child still runs."""
         return name in self.running and self.running[name].poll() is None
+
+    def pids(self, name: str) -> list[int]:
+        """The child, if it runs, and all that came from it."""
+        return self._family(self.running[name])
 
     def kill(self, name: str) -> None:
         """End a child and all that came from it at once, with SIGKILL."""
         child = self.running.pop(name)
         self._end([child])
-        child.wait(timeout=10)
+        _collect(child)
 
     def log(self, name: str) -> str:
         """What a child printed so far."""
-        path = self.logs / f"{name}.log"
-        return path.read_text(errors="replace") if path.exists() else ""
+        path = self.logs / f"{name}.log" if self.logs else None
+        return path.read_text(errors="replace") if path and path.exists() else ""
 
     def stop(self, patience: float = 5.0) -> None:
         """End all children, gently first, and everything that came from them."""
@@ -128,7 +157,7 @@ class Processes:
             time.sleep(0.1)
         self._end(children)
         for child in children:
-            child.wait(timeout=10)
+            _collect(child)
         self.running.clear()
 
     def _end(self, children: Sequence[subprocess.Popen[bytes]], patience: float = 10.0) -> None:
@@ -154,13 +183,20 @@ class Processes:
         for entry in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 pid = int(entry.parent.name)
-                if mark in entry.read_bytes().split(b"\0") and is_alive(pid):
+                marks = [part for part in entry.read_bytes().split(b"\0") if part.startswith(mark)]
+                if marks and is_alive(pid):
                     family.add(pid)
         return sorted(family)
 
 
+def _collect(child: subprocess.Popen[bytes]) -> None:
+    child.wait(timeout=10)
+    if child.stdin is not None:
+        child.stdin.close()
+
+
 @contextlib.contextmanager
-def processes(logs: Path) -> Iterator[Processes]:
+def processes(logs: Path | None) -> Iterator[Processes]:
     """Children that are gone when the block is left: at its end, on an error, Control-C or TERM."""
     group = Processes(logs)
     before = signal.getsignal(signal.SIGTERM)

@@ -29,7 +29,10 @@ from flwr.supercore.inflatable.inflatable_protobuf_utils import (
     make_confirm_message_received_fn_protobuf,
     make_pull_object_fn_protobuf,
 )
-from flwr.supercore.inflatable.inflatable_utils import pull_and_inflate_object_from_tree
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    pull_and_inflate_object_from_tree,
+)
 from flwr.supercore.interceptors import (
     RuntimeVersionHttpInterceptor,
     SuperExecAuthHttpInterceptor,
@@ -48,6 +51,12 @@ BEAT = 10.0
 """Seconds between signs of life; after 60 without one the node takes a worker for dead."""
 LONGEST_WAIT = 10.0
 """Seconds that a message may take to lie ready after its task."""
+PARTS = 1.0
+"""Seconds that are waited for a message's parts before the node is asked for another task."""
+
+
+class Overtaken(Exception):
+    """The node gave up on the message at work, whose parts never came: it has another one."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ class Runtime:
 
     def __init__(self, port: int, secret: bytes) -> None:
         self.token = Token()
+        self.ahead = ""
         self.client = RuntimeHttpClient.from_server_address(
             server_address=f"127.0.0.1:{port}",
             insecure=True,
@@ -95,6 +105,9 @@ class Runtime:
 
     def claim(self) -> str:
         """The kind of the task that is now this worker's; nothing where there is none."""
+        if self.ahead:
+            kind, self.ahead = self.ahead, ""
+            return kind
         self.token.value = ""
         found = self.client.AcquireTask(AcquireTaskRequest(supported_task_types=CLAIMED))
         self.token.value = found.token
@@ -114,18 +127,45 @@ class Runtime:
         return Work(kind, given.fab.content, context, head, found.message_object_trees[0])
 
     def content(self, work: Work) -> Message:
-        """The message with its content."""
+        """The message with its content, waited for until the node has another task."""
         where = Node(node_id=work.context.node_id), work.context.run_id
-        message = pull_and_inflate_object_from_tree(
-            work.parts,
-            make_pull_object_fn_protobuf(self.client.PullObject, *where),
-            make_confirm_message_received_fn_protobuf(self.client.ConfirmMessageReceived, *where),
-            return_type=Message,
-            initial_backoff=FIRST_WAIT,
+        pull = make_pull_object_fn_protobuf(self.client.PullObject, *where)
+        confirm = make_confirm_message_received_fn_protobuf(
+            self.client.ConfirmMessageReceived, *where
         )
+        while True:
+            try:
+                message = pull_and_inflate_object_from_tree(
+                    work.parts,
+                    pull,
+                    confirm,
+                    return_type=Message,
+                    max_time=PARTS,
+                    initial_backoff=FIRST_WAIT,
+                    backoff_cap=PARTS / 4,
+                )
+                break
+            except ObjectPullError:
+                self._look_ahead()
         # Its own name is not part of what travelled.
         message.metadata.__dict__["_message_id"] = work.parts.object_id
         return message
+
+    def _look_ahead(self) -> None:
+        """Let go of the task at work where the node has another one.
+
+        A node asks for its next message after the last one was answered, or when it gave up on it:
+        the run ended meanwhile. Such a task it forgets without a word. No reply must be left for
+        it: the node would take it for that to the next message.
+        """
+        held, kind = self.token.value, self.claim()
+        following, self.token.value = self.token.value, held
+        if kind:
+            try:
+                push_task_output(self.client, None, SubStatus.FAILED, "its message never came")
+            finally:
+                self.token.value, self.ahead = following, kind
+            raise Overtaken
 
     def answer(self, work: Work, reply: Message) -> None:
         """Hand the reply and what is to be remembered to the node, which sends the reply."""

@@ -1,11 +1,5 @@
 """The files of a working folder, as texts with @places@ to fill in."""
 
-ENVIRONMENT = """\
-export FLWR_TELEMETRY_ENABLED=0
-export FLWR_DISABLE_UPDATE_CHECK=1
-export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
-"""
-
 PYPROJECT = """\
 [build-system]
 requires = ["hatchling"]
@@ -60,18 +54,13 @@ __all__ = ["app"]
 
 START_SUPERLINK = """\
 #!/bin/sh
-# Starts Flower's SuperLink, the meeting point of the silos. Control-C ends it.
+# Starts Flower's SuperLink, the meeting point of the silos, on loopback, and at @address@
+# the gateway, which lets only the silos' nodes in. Control-C ends both.
 set -eu
 # Its database holds what the silos sent.
 umask 077
 cd "$(dirname "$0")"
-@environment@export FLWR_HOME="$PWD/.flwr"
-exec flower-superlink \\
-    --ssl-ca-certfile certificates/ca.pem \\
-    --ssl-certfile certificates/server.pem \\
-    --ssl-keyfile certificates/server.key \\
-    --enable-supernode-auth --disable-runtime-dependency-installation \\
-    --host "@host@" --port @port@ --database superlink.db
+exec fairsilo flower superlink --folder . "$@"
 """
 
 REGISTER = """\
@@ -170,7 +159,7 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 ## The coordinator
 
 1. `./start-superlink.sh` in one terminal.
-2. `./register-silos.sh` once, while it runs: only these nodes are let in.
+2. `./register-silos.sh` once, when it says where it is controlled: only these nodes are let in.
 3. `fairsilo flower run --folder . --out runs/first` when the silos are up. It leaves the same
    folder as `fairsilo train`. After a crash: the same with `--resume`.
 4. `fairsilo flower audit --folder . --model runs/first` measures a model anew, with sums only.
@@ -180,9 +169,13 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 - A silo runs no code that was sent to it: it answers with the fairsilo that is installed there,
   and refuses any other app. Never start a plain `flower-supernode` with a silo's key: that one
   runs whatever comes.
-- Whoever can reach the SuperLink's port and has ca.pem can start a run, and its server's half
-  runs beside the SuperLink: Flower's open-source build has no login. Keep the port inside a
-  private network or behind a proxy that lets only the fleet paths through.
+- At @address@ a gateway answers: only what the silos' nodes need goes through, signed with their
+  keys; listing, starting and stopping runs is refused. Let a firewall keep strangers from the
+  port all the same.
+- Runs are controlled over loopback (control.txt says where), and Flower's open-source build has no
+  login: every user of this machine can start a run there. Silos refuse an app that is not
+  fairsilo's, but its server's half runs here, beside the SuperLink, with the rights of the
+  SuperLink's user. Let nobody else have an account on this machine.
 - certificates/ca.key signs server certificates and nothing else: move it off this machine.
 - certificates/server.key and the silos' node.key are readable by their owners only. Keep it so.
 - A silo reads its table anew for every answer and refuses to go on if it changed during a run, also

@@ -83,6 +83,8 @@ def work_on(runtime: Runtime, kind: str, own: str) -> None:
     from flwr.common.constant import ErrorCode
     from flwr.supercore.constant import TaskType
 
+    from fairsilo.flower.runtime import Overtaken
+
     log = logging.getLogger("flwr")
     work = runtime.fetch(kind)
     why = refusal(digest(work.app), own)
@@ -97,6 +99,8 @@ def work_on(runtime: Runtime, kind: str, own: str) -> None:
         from fairsilo.flower.client import app
 
         reply = app(message, work.context)
+    except Overtaken:
+        log.warning("fairsilo: a question never came whole: its run must have ended meanwhile")
     except Exception:
         # What went wrong may tell of rows: it stays here.
         log.exception("fairsilo: refused: %s", NO_QUESTION)

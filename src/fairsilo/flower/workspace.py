@@ -5,6 +5,7 @@ app/               the Flower app: two lines of code that load fairsilo
 certificates/      ca.pem for everybody, server.pem and its key, the authority's key
 keys/              the silos' public keys
 start-superlink.sh, register-silos.sh
+control.txt        where the running SuperLink is controlled, on loopback
 silos/NAME/        what that silo is sent: nothing in it is secret
 README.md          for the operators
 """
@@ -25,6 +26,7 @@ from fairsilo.flower.keys import read_public_key
 from fairsilo.flower.settings import ANSWERS
 
 ADDRESS = "address.txt"
+CONTROL = "control.txt"
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,27 @@ class Workspace:
 
     @property
     def address(self) -> str:
-        """host:port of the SuperLink."""
+        """host:port at which silos find the SuperLink."""
         try:
             return (self.folder / ADDRESS).read_text().strip()
         except OSError:
             raise FairSiloError(
                 f"{self.folder} is not a working folder: make one with `fairsilo flower init`"
             ) from None
+
+    @property
+    def control(self) -> str:
+        """host:port on loopback at which the running SuperLink is controlled; else empty."""
+        try:
+            return (self.folder / CONTROL).read_text().strip()
+        except OSError:
+            return ""
+
+    def say_control(self, address: str) -> None:
+        """Write `control` down; a reader sees all of it or nothing."""
+        new = self.folder / f"{CONTROL}.new"
+        new.write_text(f"{address}\n")
+        new.replace(self.folder / CONTROL)
 
     def silo(self, name: str) -> Path:
         """What silo `name` is sent."""
@@ -85,12 +101,9 @@ def make_workspace(folder: Path, charter: Charter, host: str, port: int) -> Work
     fill = {
         "name": charter.name,
         "version": __version__,
-        "host": host,
-        "port": str(port),
         "address": address,
         "fingerprint": readable(charter.fingerprint),
         "silos": " ".join(charter.names),
-        "environment": texts.ENVIRONMENT,
         "privacy": texts.SECURE if charter.secure_aggregation else texts.PLAIN,
         "extras": "flower",
         "answers": str(max(ANSWERS, 2 * charter.questions)),
