@@ -57,7 +57,9 @@ def superlinks(space: Workspace) -> list[str]:
 def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
     """Started by its script, with a port for control of the operator's choice."""
     port = free_ports(1)[0]
+    # Tests that run in the background or under nohup ignore some signals, and so would the child.
     heed = "import signal, os, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    heed += "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     script = [str(space.folder / "start-superlink.sh"), "--control-port", str(port)]
     path = f"{Path(command('fairsilo')).parent}{os.pathsep}{os.environ['PATH']}"
     for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -77,6 +79,7 @@ def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
             told = child.communicate(timeout=60)[1]
         finally:
             child.kill()
+            child.communicate()
         assert child.returncode == 130
         assert "Traceback" not in told
         assert not space.control
