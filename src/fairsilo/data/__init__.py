@@ -61,7 +61,7 @@ else:
         return sorted({*globals(), *__all__})
 
     def __getattr__(name: str) -> object:
-        """Load a name's module when it is asked for: most messages to a silo need no pandas."""
+        """Import a name's module on first use: most messages to a silo need no pandas."""
         for module, names in HOMES.items():
             if name in names:
                 return getattr(import_module(f"fairsilo.data.{module}"), name)
