@@ -1,14 +1,14 @@
-"""What a silo says of a model on its rows: sums, so that the sum over silos is all an audit needs.
+"""A silo's evidence about a model on its rows: sums, whose total over silos suffices for an audit.
 
-A gap of pair k is the mean of a value (loss, or 1 for a row predicted right) over the rows of
-(a, c) less its mean over those of (b, c). The estimators of design section 1 need
+The gap of pair k is the mean of a value (loss, or 1 for a row predicted right) over the rows of
+(a, c) minus its mean over those of (b, c). Its estimators (docs/concepts/estimators.md) need
 
     pooled   the tallies of all silos, added: sums of the values and of their squares per cell
     mean     sum_i 1, sum_i D_i and sum_i Var_i over the silos that have rows in both cells, with
              Var_i = s_a^2/m_a + s_b^2/m_b, so that Var[mean] = sum_i Var_i / N^2 = sigma_avg^2 / N
 
-A cell with fewer rows than the silo's minimum is left out inside the silo; what leaves is that
-one silo did so.
+A silo leaves out its cells with fewer rows than its minimum, and reports only that it did so for
+the cell (`hidden`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Gaps:
     """For each pair of groups, sums over the silos that have rows in both of its cells."""
 
     silos: Floats
-    """N: how many silos take part."""
+    """N: the number of these silos."""
     total: Floats
     """sum_i D_i."""
     sure: Floats
-    """How many of them know their own variance, for which both cells need two rows."""
+    """How many of them have a variance, which needs two rows in both cells."""
     variance: Floats
-    """sum_i Var_i over these."""
+    """sum_i Var_i over the silos that have one."""
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(
@@ -48,14 +48,14 @@ class Gaps:
 
     @classmethod
     def of_silo(cls, size: Ints, total: Floats, squares: Floats, pairs: Sequence[Dgeo]) -> Gaps:
-        """One silo's summand, from rows, sum and sum of squares of the values in every cell."""
+        """One silo's part, from rows, sum and sum of squares of the values in every cell."""
         part, gap, sure, variance = np.zeros((4, len(pairs)))
         for k, pair in enumerate(pairs):
             a, b = (pair.a, pair.c), (pair.b, pair.c)
             if not (size[a] and size[b]):
                 continue
             means = [total[i] / size[i] for i in (a, b)]
-            # An infinite loss makes the gap NaN, which adds up without opposite infinities.
+            # An infinite loss makes the gap NaN, so that opposite infinities never meet in a sum.
             part[k], gap[k] = 1, means[0] - means[1] if np.isfinite(means).all() else np.nan
             if min(size[a], size[b]) > 1:
                 moments = [Moments.of_sums(int(size[i]), total[i], squares[i]) for i in (a, b)]
@@ -68,7 +68,7 @@ class Gaps:
         return finite(self.total[k] / self.silos[k]) if self.silos[k] else None
 
     def variance_of_mean(self, k: int) -> float | None:
-        """sigma_avg^2 / N; undefined where a silo does not know its part of it."""
+        """sigma_avg^2 / N; undefined if the variance of one of the silos is."""
         if not self.silos[k] or self.sure[k] < self.silos[k]:
             return None
         return finite(self.variance[k] / self.silos[k] ** 2)
@@ -76,7 +76,7 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything that an audit, a run's metrics and its certificate are made from."""
+    """The sums from which an audit, a run's metrics and its certificate are computed."""
 
     tally: Tally
     losses: Gaps
@@ -94,7 +94,7 @@ class Evidence:
 
     @classmethod
     def of_silo(cls, tally: Tally, pairs: Sequence[Dgeo], min_cell: int = 0) -> Evidence:
-        """One silo's summand; its cells with fewer than `min_cell` rows count as empty."""
+        """One silo's part; its cells with fewer than `min_cell` rows count as empty."""
         small = (tally.cells > 0) & (tally.cells < min_cell)
         shown = Tally(
             np.where(small[:, :, None], 0, tally.counts),
@@ -119,7 +119,7 @@ class Evidence:
 
     @classmethod
     def from_vector(cls, vector: Floats, groups: int, classes: int, pairs: int) -> Evidence:
-        """What `to_vector` wrote, of one silo or of the sum of several."""
+        """Rebuild the evidence from `to_vector`, of one silo or summed over several."""
         cells = groups * classes
         sizes = [cells * classes, cells, cells, cells, *[pairs] * 7]
         counts, losses, squares, hidden, *gaps = np.split(vector, np.cumsum(sizes))
@@ -134,10 +134,10 @@ class Evidence:
 
     @staticmethod
     def length(groups: int, classes: int, pairs: int) -> int:
-        """How many numbers `to_vector` gives."""
+        """The length of `to_vector`."""
         return groups * classes * (classes + 3) + 8 * pairs
 
 
 def whole(values: Floats) -> Ints:
-    """Counts that came over the wire as floating-point numbers."""
+    """Round counts that were sent as floating-point numbers to integers."""
     return np.rint(values).astype(np.int64)
