@@ -15,7 +15,7 @@ Params = Any
 
 
 class Features(Protocol):
-    """Rows (n, features) as a model sees them: something that multiplies a weight."""
+    """Rows (n, features) as a model sees them: anything that supports `x @ weight`."""
 
     def __matmul__(self, weight: Array) -> Array: ...
 
@@ -34,9 +34,9 @@ class Model:
     init: Callable[[Array], Params]
     apply: Callable[[Params, Any], Array]
     apply_many: Callable[[Params, Any], Array] | None = None
-    """`apply` for parameters of many runs, (n, runs, outputs), where that is one product."""
+    """`apply` for the parameters of many runs in one product, (n, runs, outputs), if possible."""
     only_multiplies: bool = False
-    """Whether `apply` does nothing with x but `x @ weight`, so that x need not be an array."""
+    """Whether `apply` uses x only in `x @ weight`, so that x need not be an array."""
 
     @property
     def outputs(self) -> int:
@@ -56,7 +56,7 @@ class Model:
         return self._flat[0]
 
     def unravel(self, theta: Array) -> Params:
-        """The parameters that the flat vector theta stands for."""
+        """Turn the flat vector theta into parameters for `apply`."""
         return jax.tree.map(lambda leaf: leaf.astype(theta.dtype), self._flat[1](theta))
 
     def start(self, seed: int) -> np.ndarray:
