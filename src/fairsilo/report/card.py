@@ -1,4 +1,4 @@
-"""The model card: what a run folder says to somebody who is to use the model, without a row.
+"""The model card: the contents of a run folder for users of the model, without any data row.
 
 The contents follow Mitchell et al., "Model Cards for Model Reporting" (2019): what it is, what it
 is for, the data, fairness, metrics by group with intervals, and what it does not say.
@@ -93,7 +93,7 @@ def card(
 
 
 def _limits(facts: Facts) -> list[str]:
-    """What this run does not say."""
+    """The card's limitations: what the run's figures do not show."""
     said = [
         "Rates are limited on the training rows: those of other people follow as far as the "
         "smallest group has rows."
@@ -114,7 +114,7 @@ def _limits(facts: Facts) -> list[str]:
 
 
 def _feature(one: Mapping[str, Any]) -> Card:
-    """Name and kind; of a category how many values it has, not which."""
+    """A feature's name and kind; for a category only the number of its values."""
     if one["kind"] == "number":
         return {"name": one["name"], "kind": "number"}
     return {"name": one["name"], "kind": "category", "values": len(one["values"])}

@@ -62,7 +62,7 @@ def _data(card: Card) -> str:
 
 
 def _pooled(data: Card) -> str:
-    """What the last group is made of, where small groups were pooled."""
+    """The groups that were pooled into the last one, if any."""
     if not data["pooled"]:
         return ""
     return f", which pools {', '.join(map(_text, data['pooled']))}"
@@ -82,7 +82,7 @@ def _fairness(card: Card) -> str:
 
 
 def _limit(fairness: Card, single: bool) -> str:
-    """What was limited to what, and what came of it on the training rows."""
+    """The limit that was set, and the result on the training rows."""
     if fairness["target_deo"] is not None:
         target, found = fairness["target_deo"], fairness["training_rate_gap"]
         return (
@@ -222,5 +222,5 @@ def _count(value: int | None) -> str:
 
 
 def _text(value: object) -> str:
-    """A user's text inside Markdown: nothing in it is markup, and it stays on its line."""
+    """Escape a user's text for Markdown and keep it on one line."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(str(value).split()))

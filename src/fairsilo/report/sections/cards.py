@@ -1,4 +1,4 @@
-"""The figures at a glance, each beside training without a limit and the constant predictor."""
+"""Cards with the main figures, compared to unconstrained training and a constant predictor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONSTANT = "a constant answer has no probabilities, so it has no loss"
 _TEST = "the test rows do not define it: a group or class has no row there"
 
 Figure = tuple[str, str, bool, str]
-"""A key of metrics.json, its title, whether high is good, and what it is."""
+"""A key of metrics.json, its title, whether high is good, and an explanation."""
 
 _MODEL: tuple[Figure, ...] = (
     ("accuracy", "Accuracy", True, "Share of test rows whose class is predicted."),
@@ -53,7 +53,7 @@ _LOSS_GAPS = {
 
 
 def figures(facts: Facts) -> tuple[Figure, ...]:
-    """The figures of a run: those of the paper, or those of the notion of fairness it has."""
+    """The figures of a run: those of the paper, or those of the run's notion of fairness."""
     limited = ": what the limit is set on." if facts.epsilon is not None else "."
     if facts.within_classes:
         apart = "How far apart the groups\u2019 average losses are"
@@ -128,7 +128,7 @@ def _bar(value: float | None, top: float) -> Html | None:
 
 
 def span_of(facts: Facts, key: str) -> Interval | None:
-    """The interval of a figure, where there is one: none for figures of several pairs."""
+    """The interval of a figure, or None for figures of several pairs."""
     if not facts.one_model:
         return None
     if key == "accuracy":
@@ -150,6 +150,6 @@ def _range(facts: Facts, key: str) -> Html | None:
 
 
 def _absolute(span: Interval) -> Interval:
-    """The interval of an absolute value: one that holds zero starts there."""
+    """The interval of the absolute value; it starts at zero if `span` contains zero."""
     low, high = sorted((abs(span.low), abs(span.high)))
     return Interval(0.0 if span.low <= 0 <= span.high else low, high)

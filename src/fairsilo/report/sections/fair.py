@@ -1,4 +1,4 @@
-"""Is it fair, and how sure are we: rates and losses by group on test rows, with intervals."""
+"""Fairness on test rows: rates and losses by group, with intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairsilo.report.sections.words import RATES, WHOSE
 from fairsilo.report.text import interval, number, plain, plural
 
 MOST_ROWS = 15
-"""More groups or pairs than these are cut in a chart to the most telling; tables have all."""
+"""The most groups or pairs in a chart, which shows those with the largest gaps; tables have all."""
 _EMPTY = "no test row of this group in the protected class"
 _FEW = "a mean of fewer than two rows has no interval"
 _GAP = "Gap between the groups\u2019 average losses (DGEO)"
@@ -22,7 +22,7 @@ _LOSSES = {
     "accuracy-parity": "Gap between the groups\u2019 average losses on the whole",
     "bounded-loss": "Average loss of each group",
 }
-"""What is limited, where it is not DGEO."""
+"""What is limited, by notion, if it is not DGEO."""
 
 
 def fair(facts: Facts) -> Html:
@@ -48,7 +48,7 @@ def fair(facts: Facts) -> Html:
 
 
 def _limited(facts: Facts) -> str:
-    """What of the two the training limited."""
+    """Whether training limited rates, losses or neither, in words."""
     if facts.rates_limited:
         return "The training limited the rates themselves, on its own rows, and no loss."
     if facts.epsilon is None and facts.target is None:
@@ -57,7 +57,7 @@ def _limited(facts: Facts) -> str:
 
 
 def _guess(classes: int) -> str:
-    """The loss of holding all classes for equally likely."""
+    """The loss of predicting all classes as equally likely, in words."""
     if classes == 2:
         return "0.69 is a coin toss"
     return f"{number(math.log(classes), 2)} is a blind guess among {classes} classes"
@@ -79,7 +79,7 @@ def _rates(facts: Facts) -> Html:
 
 
 def _share(facts: Facts) -> str:
-    """What the rates are of."""
+    """The title of the rates."""
     if facts.notion == "demographic-parity":
         return f"Share predicted \u201c{facts.protected}\u201d"
     return "Share predicted right"
@@ -192,7 +192,7 @@ def _newcombe(pair: Pair) -> str:
 
 
 def _within(pair: Pair) -> str:
-    """What the normal interval of one pair says of the limit."""
+    """Whether the normal interval of the pair is within its limit, in words."""
     span, epsilon = pair.normal(), pair.epsilon
     if epsilon is None:
         return "no limit"
@@ -202,7 +202,7 @@ def _within(pair: Pair) -> str:
 
 
 def _protected(facts: Facts) -> list[tuple[str, Cell]]:
-    """Every side that is compared, once, with its name; what the others are differs by group."""
+    """Each compared group once, with its name; "the others" differ by group and are left out."""
     seen = {
         c.group + pair.among: c
         for pair in facts.rate_pairs
@@ -219,7 +219,7 @@ def _sizes(pair: Pair) -> str:
 
 
 def join_cut(text: str, whole: int, things: str) -> str:
-    """A caption that owns up to what a chart leaves out."""
+    """A caption that says how many of the things the chart leaves out."""
     if whole <= MOST_ROWS:
         return f"{text}."
     return f"{text}. {MOST_ROWS} of {whole} {things} are drawn; the table has all."

@@ -1,4 +1,4 @@
-"""Who pays for it: every group in every class, and every client."""
+"""The section "Who pays for it?": results of every group in every class, and of every client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairsilo.report.sections.fair import MOST_ROWS, join_cut
 from fairsilo.report.text import count, defined, interval, number, percent, plain, plural
 
 NAMED, COLUMNS, LISTED = 10, 60, 1000
-"""Up to so many clients get a row with their name, a column, a line in the table."""
+"""The most clients that are shown as named rows, as columns, and as lines of the table."""
 MOST_CLASSES = 6
 _NO_ROW = "no test row of this group and class"
 _LIMITS = {
@@ -22,7 +22,7 @@ _LIMITS = {
     "lco": "; every client has a limit of its own",
     "st": "; every client\u2019s own model has a limit of its own",
 }
-"""What the limit says of a single client, by method; the other methods limit no loss."""
+"""What the limit means for a single client, by method; the other methods limit no loss."""
 _NO_GAP = "this client has no row of one of the groups in the protected class"
 
 

@@ -1,4 +1,4 @@
-"""Settings, and what the page does not say."""
+"""The sections with the settings and with the limitations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXPLAINED = {
 
 
 def settings(facts: Facts) -> Html:
-    """Every option, with what it was and what it means."""
+    """Every option with its value and its meaning."""
     description, metrics = facts.description, facts.metrics
     options = description.get("options", {})
     rows: list[list[Child]] = [
@@ -56,7 +56,7 @@ def settings(facts: Facts) -> Html:
 
 
 def limits(facts: Facts) -> Html:
-    """What a reader might conclude and should not."""
+    """Conclusions that a reader should not draw from the page."""
     constant = facts.constant("harmonic_mean")
     items: list[Child] = [
         _limited(facts),
@@ -83,7 +83,7 @@ def limits(facts: Facts) -> Html:
 
 
 def _limited(facts: Facts) -> str:
-    """What the limit was set on, and what does not follow from it."""
+    """What the limit applies to, and what does not follow from it."""
     if facts.rates_limited:
         return (
             "Training rows are not people. The limit was set on the rates of the training rows; "
@@ -99,7 +99,7 @@ def _limited(facts: Facts) -> str:
 
 
 def _unprotected(facts: Facts) -> list[Child]:
-    """What the notion leaves out, where it leaves something out."""
+    """What the notion of fairness leaves out, if anything."""
     if facts.notion in NOTION_LIMITS:
         return [NOTION_LIMITS[facts.notion]]
     if facts.notion != "equal-opportunity" or facts.protected.count(", ") + 1 >= facts.classes:
@@ -112,7 +112,7 @@ def _unprotected(facts: Facts) -> list[Child]:
 
 
 def _used(facts: Facts, key: str, value: object) -> Child:
-    """What an option came to: some methods have their own way, whatever it says."""
+    """The value that was used, which for some methods is not the option's."""
     if key == "solver" and facts.metrics.get("solver") == "own":
         return SOLVERS["own"]
     if key == "engine" and "network" in facts.metrics:
@@ -125,7 +125,7 @@ def _used(facts: Facts, key: str, value: object) -> Child:
 
 
 def _network(network: Mapping[str, Any]) -> str:
-    """Who answered, and what the server could see."""
+    """Which silos answered, and what the server could see."""
     seen = (
         "behind masks: the server saw sums over silos only"
         if network["secure_aggregation"]
@@ -138,7 +138,7 @@ def _network(network: Mapping[str, Any]) -> str:
 
 
 def _value(facts: Facts, key: str, value: object) -> Child:
-    """An option as it was given, and what the default came to where it was not."""
+    """The option's value, or the value that its default stands for."""
     if value is None:
         chosen = {
             "solver": facts.metrics.get("solver"),

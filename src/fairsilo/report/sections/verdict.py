@@ -1,4 +1,4 @@
-"""The answer first: is it fair within the limit, and do rows it never saw agree."""
+"""The verdict at the top of the page: is the limit kept on training rows and on test rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairsilo.report.text import (
 
 
 class Answer(enum.Enum):
-    """What can be said of a question, with the colour and sign that go with it."""
+    """The answer to a question, with its colour and sign."""
 
     YES = "good"
     UNSURE = "unsure"
@@ -47,11 +47,11 @@ _RATES_SAY = {
     Answer.NO: "On rows it never saw, the rates are further apart than the target.",
     Answer.NONE: "",
 }
-"""What the test rows say of a target in rates."""
+"""What the test rows say about a target in rates."""
 
 
 def on_training_rows(facts: Facts) -> Answer:
-    """Whether the gap that was limited keeps to the limit, give or take what solvers leave."""
+    """Whether the limited gap is within its limit, up to the solver's tolerance."""
     epsilon, gap = facts.epsilon, facts.training_gap
     if facts.target is not None:
         rates = facts.training_rate_gap
@@ -72,9 +72,9 @@ def on_training_rows(facts: Facts) -> Answer:
 def on_test_rows(facts: Facts) -> Answer:
     """Whether the rows that training never saw confirm the limit.
 
-    To confirm it, the interval of every pair must lie within (each at 95 %: all must hold, so
-    nothing is gained by having many). To contradict it, one pair must lie beyond, at a level
-    that allows for having looked at all of them (Bonferroni).
+    Yes: the interval of every pair is within the limit (95 % each; since all must hold, several
+    pairs need no correction). No: the interval of one pair is beyond the limit, at a level
+    corrected for looking at all pairs (Bonferroni).
     """
     if facts.epsilon is None and facts.target is None:
         return Answer.NONE
@@ -96,12 +96,12 @@ def on_test_rows(facts: Facts) -> Answer:
 
 
 def _span(facts: Facts, pair: Pair, level: float) -> Interval | None:
-    """The interval of what is limited: of the gap in rates, or of that in losses."""
+    """The interval of the limited gap: in rates with a target, else in losses."""
     return pair.normal(level) if facts.target is None else pair.rates_within(level)
 
 
 def certified(facts: Facts) -> bool:
-    """Whether Chebyshev's bound keeps every pair within the limit (design, section 4)."""
+    """Whether the Chebyshev interval of every pair's loss gap on test rows is within its limit."""
     if not facts.pairs or facts.target is not None:
         return False
     found = [(pair.chebyshev(), pair.epsilon) for pair in facts.pairs]
@@ -133,7 +133,7 @@ def headline(facts: Facts) -> str:
 
 
 def lead(facts: Facts) -> str:
-    """What was trained, for whom, and what was asked of it."""
+    """A summary: what was trained, on how many clients, under which limit."""
     schema, metrics = facts.description.get("schema", {}), facts.metrics
     rows = metrics["train"].get("rows")
     on = f" on {count(rows)} rows" if rows is not None else ""
@@ -282,7 +282,7 @@ def _people(facts: Facts) -> Html | None:
 
 
 def _whom(facts: Facts, pair: Pair) -> str:
-    """What the model does to whom, up to the rates."""
+    """The beginning of the sentence that gives the groups' rates."""
     model = "the model" if facts.one_model else "the models on average"
     ending = "s" if facts.one_model else ""
     if facts.notion == "demographic-parity":
@@ -313,7 +313,7 @@ def _warnings(facts: Facts) -> list[str]:
 
 
 def price(dp: Mapping[str, Any]) -> str:
-    """What differential privacy promises of this run."""
+    """The guarantee of differential privacy for this run."""
     return (
         "Differential privacy: whatever anybody saw of this training, they can hardly tell whether "
         f"any one training row was there (epsilon {number(dp['epsilon_spent'])} of "

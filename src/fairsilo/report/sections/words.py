@@ -1,4 +1,4 @@
-"""Names that a reader who never saw the paper understands."""
+"""Names and phrases for readers who do not know the paper."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ AIMS = {
     "accuracy-parity": "On the whole, the groups {who}",
     "bounded-loss": "The groups {who}",
 }
-"""Who is compared on which rows; a verb follows."""
+"""Beginnings of sentences: which groups are compared on which rows."""
 RATES = {
     "equal-opportunity": "Recognised among those who truly are \u201c{protected}\u201d",
     "equalized-odds": "Recognised among those who truly are of a class",
@@ -54,7 +54,7 @@ RATES = {
     "accuracy-parity": "Predicted right",
     "bounded-loss": "Recognised among those who truly are \u201c{protected}\u201d",
 }
-"""What the rates of the groups are."""
+"""Titles of the groups' rates, by notion."""
 WHOSE = {
     "equal-opportunity": "Test rows whose true class is \u201c{protected}\u201d",
     "equalized-odds": "Test rows by true class",
@@ -62,7 +62,7 @@ WHOSE = {
     "accuracy-parity": "All test rows; recognised means predicted right",
     "bounded-loss": "Test rows whose true class is \u201c{protected}\u201d",
 }
-"""Whose rates a table holds."""
+"""The rows that the rates of a table refer to, by notion."""
 OPTIONS = {
     "data": "the table that was trained on",
     "label": "the column to predict",
@@ -102,5 +102,5 @@ OPTIONS = {
 
 
 def name_of(table: dict[str, str], key: object) -> str:
-    """The plain name, or the key itself where there is none."""
+    """The plain name, or the key itself if there is none."""
     return table.get(str(key), str(key))
