@@ -1,4 +1,4 @@
-"""One method in one cell: every setting, every seed, on test and on validation rows."""
+"""Train and measure one method in one cell: every setting and seed, on test or validation rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Draw:
-    """The cell's data, dealt out with a seed; `split` says which rows it is tested on."""
+    """The cell's data, partitioned with a seed; `split` says which rows it is tested on."""
 
     seed: int
     split: str
@@ -42,12 +42,12 @@ class Draw:
 
     @property
     def traced(self) -> bool:
-        """Whether some rounds of the training are kept: those of the paper's Figure 1."""
+        """Whether rounds of the training are kept: only for the data of the paper's Figure 1."""
         return self.split == "test" and self.seed == 0
 
 
 def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
-    """The cell's data, dealt out with this seed; `mean` is the paper's estimator."""
+    """The cell's data, partitioned with this seed; `mean` is the paper's estimator."""
     return prepare(
         Options(
             data=cell.data,
@@ -62,7 +62,7 @@ def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
 def hold_out(prepared: Prepared, seed: int) -> Prepared:
     """The same federation, with a share of every client's training rows as its test rows.
 
-    The encoder stays the one of all training rows; it knows means and spreads, no labels.
+    The encoder of all training rows is kept; it holds means and deviations, but no labels.
     """
     rest, aside = set_aside(prepared.federation, seed)
     return replace(prepared, federation=rest, test_x=aside.x, test_y=aside.y, test_s=aside.s)
@@ -78,8 +78,8 @@ def run_method(
 ) -> list[Row]:
     """Train with every setting on every draw, and measure every model.
 
-    `base` is filled with the FedAvg models of the seeds, which EO and CEO repair, too. Models that
-    are tested on the test rows are also measured client by client.
+    `base` is filled with the FedAvg models of the seeds, which EO and CEO start from. Models
+    tested on the test rows are also measured client by client.
     """
     rows: list[Row] = []
     tasks = [_task(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
@@ -91,10 +91,10 @@ def run_method(
 
 
 def on_host() -> AbstractContextManager[Any]:
-    """Programs of this thread run on the CPU: those that would take longer to compile for a GPU."""
+    """Run this thread's programs on the CPU: for those that take longer to compile for a GPU."""
     try:
         (device, *_) = jax.local_devices(backend="cpu")
-    except RuntimeError:  # JAX_PLATFORMS names none
+    except RuntimeError:  # JAX_PLATFORMS excludes the CPU
         return nullcontext()
     host: AbstractContextManager[Any] = jax.default_device(device)
     return host
@@ -150,15 +150,15 @@ REPAIRS: dict[str, Fit] = {
     "eo-conditional": partial(fit_equalized_odds, variant="conditional"),
     "ceo": fit_calibrated,
 }
-"""What follows FedAvg, by method."""
+"""The post-processing after FedAvg, by method."""
 
 
 def _train(
     method: str, tasks: list[Task], settings: Sequence[float], base: list[Trained]
 ) -> Iterator[list[Trained]]:
-    """For each task, a model for each setting; draws share a program where there is a GPU."""
+    """For each task, a model for each setting; on a GPU all draws share a program."""
     if method == "af":
-        # A linear program after every few small steps: a GPU would wait for the host.
+        # AF solves a linear program every few small steps; a GPU would wait for the host.
         with on_host():
             solved = [
                 [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
