@@ -29,7 +29,7 @@ from fairsilo.run.private import Privately
 from fairsilo.threshold import FEWEST
 
 BY_GROUP = ("eo", "ceo")
-"""These treat the groups apart, so that predicting needs the group."""
+"""Methods that predict by group, so that `predict` needs `sensitive_features`."""
 
 
 def _has_scores(estimator: FedFairClassifier) -> bool:
@@ -105,15 +105,15 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The seed of the network's start, and of what EO and CEO draw. None is 0: a fit is
         repeatable in any case.
     dp_epsilon : float, default=None
-        Differential privacy of a training row: the most that the fit may show of one. For
+        The epsilon of differential privacy of a training row, spent by the whole fit. For
         `method` "fedfair" and "fedavg"; needs `bounds`. The noise is not seeded, so that no two
-        fits are alike, and nothing but noisy sums is told of the training rows.
+        fits are alike. Figures of the training rows come from the noisy sums alone.
     dp_delta : float, default=1e-5
-        The chance of showing more; far below one over the rows.
+        The delta of differential privacy; choose it far below one over the number of rows.
     bounds : dict, default=None
-        Of every column of X what is publicly known, and not read off the rows: a number's
-        ``(lowest, highest)``, a category's list of values. The classes and the groups that are
-        found are taken to be public.
+        For every column of X, from public knowledge and not from the rows: a number's
+        ``(lowest, highest)``, a category's list of values. The classes and groups in the data are
+        taken to be public.
 
     Attributes
     ----------
@@ -131,8 +131,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         One row per round: loss, each D and its multiplier, step, residual, violation.
     constraints_ : DataFrame
         pair, class, D, epsilon, multiplier (for `lco` also client; for `st` the clients' mean). A
-        method without limit on D has the measured gap, and NaN for the rest. With `target_deo` by
-        proxy, D is a difference of error rates and epsilon the target.
+        method without a limit on D has the measured gap, and NaN otherwise. With `target_deo` by
+        proxy, D is a difference of error rates and epsilon is the target.
     dp_ : dict or None
         With `dp_epsilon`: epsilon_spent, delta, releases and the noise of each.
     coef_, intercept_, encoded_names_ : ndarray
@@ -141,8 +141,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    X is taken as it is: numbers are standardised, with a missing one set to the mean and marked in
-    a column of its own; every other column is a category, one-hot. The sensitive feature is a
+    X needs no preparation: numbers are standardised, with missing ones set to the mean and marked
+    in an extra column; every other column is a category, one-hot. The sensitive feature is a
     feature of the model only if it is a column of X, too. Without `sensitive_features` there is no
     constraint, and a warning says so.
 
@@ -225,7 +225,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted classifier.
         """
         options = options_of(self.get_params(deep=False))
-        # y first: scikit-learn forgets the names of X's columns when it is given y alone.
+        # y before X: validating y alone makes scikit-learn forget the names of X's columns.
         self.classes_, codes = classes_of(self, y)
         frame = table_of(self, X, reset=True)
         check_consistent_length(frame, codes)
@@ -240,7 +240,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 prepared = prepare(*rows, options)
                 self._keep(prepared, train(options, prepared, classes), options)
             else:
-                # Among fewer than three clients a sum hides nobody.
+                # A sum over fewer than three clients does not hide their values.
                 noise = "shared" if len(holders[1]) >= FEWEST else "full"
                 private = Privately.of(replace(options, dp_noise=noise))
                 declared = declared_features(frame, self.bounds)
@@ -262,11 +262,11 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : DataFrame or array of shape (n_samples, n_features)
-            The columns that `fit` saw. A category that training never saw is none of the known.
+            The columns that `fit` saw. A new category counts as none of the known ones.
         sensitive_features : Series, DataFrame or array, default=None
             The group of every row: needed by `eo` and `ceo`, not used by the others.
         random_state : int or RandomState, default=None
-            The seed of the draws of `eo` and `ceo`; None is the classifier's own.
+            The seed of the draws of `eo` and `ceo`; None is that of the classifier.
 
         Returns
         -------
@@ -329,7 +329,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Compared.nobody(rows)
 
     def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:
-        """Set the results."""
+        """Set the attributes that describe the fit."""
         self.clients_ = np.array(prepared.client_names, dtype=object)
         self.n_iter_ = fitted.rounds
         self.converged_ = fitted.converged
@@ -340,7 +340,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._keep_model(Kept.of(prepared, fitted.trained, options))
 
     def _keep_model(self, kept: Kept) -> None:
-        """Set the model; coefficients that an earlier fit had and this one has not are dropped."""
+        """Set the model and its coefficients, or remove those of an earlier fit."""
         self.groups_ = np.array(kept.encoder.schema.groups, dtype=object)
         self.encoded_names_ = np.array(kept.encoder.feature_names, dtype=object)
         self._kept = kept
@@ -353,7 +353,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.intercept_ = np.asarray(layer["bias"])
 
     def _rows(self, X: Any, sensitive_features: Any) -> tuple[Floats, Ints]:
-        """New rows, encoded, and their groups."""
+        """Encode new rows and look up their groups."""
         check_is_fitted(self)
         frame = table_of(self, X, reset=False)
         groups = self._kept.groups(sensitive_features, len(frame))

@@ -1,6 +1,6 @@
-"""What a fitted estimator keeps in order to predict: models as arrays, the encoder, no row.
+"""The data that a fitted estimator needs to predict: models as arrays, and the encoder.
 
-Arrays and names can be pickled and copied, which the functions inside a model cannot.
+It holds no training rows. Unlike the functions inside a model, it can be pickled and copied.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairsilo.run.prepare import Prepared
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Enough to predict; `kind` and `tensors` are what the run folder keeps, too."""
+    """Encoder and models; `kind` and `tensors` are as in the run folder."""
 
     encoder: Encoder
     model: str
@@ -37,24 +37,24 @@ class Kept:
 
     @classmethod
     def of(cls, prepared: Prepared, trained: Trained, options: Options) -> Kept:
-        """Take the predictors apart."""
+        """Convert the predictors to arrays."""
         kind, tensors = to_tensors(trained.predictors)
         return cls(prepared.encoder, options.model, kind, tensors, options.method, options.seed)
 
     def committee(self) -> Committee:
-        """The predictors, put together again."""
+        """Rebuild the predictors from the arrays."""
         classes = len(self.encoder.schema.classes)
         model = MODELS[self.model](len(self.encoder.feature_names), classes)
         return Committee(from_tensors(self.kind, model, self.tensors), classes)
 
     def plain(self) -> Plain | None:
-        """The one model that decides alone, where there is such a one."""
+        """The single plain model, or None."""
         members = self.committee().members
         only = members[0]
         return only if len(members) == 1 and isinstance(only, Plain) else None
 
     def encode(self, frame: pd.DataFrame) -> Floats:
-        """The rows as numbers, with a warning where a category is new."""
+        """The rows as numbers, with a warning for values that training never saw."""
         with as_value_errors():
             for name, count in self.encoder.unseen(frame).items():
                 warnings.warn(
@@ -66,7 +66,7 @@ class Kept:
             return self.encoder.transform(frame)
 
     def groups(self, sensitive_features: Any, rows: int) -> Ints:
-        """The groups of the rows; zeros where the method does not treat groups apart."""
+        """The groups of the rows; zeros if the method does not predict by group."""
         if sensitive_features is not None:
             series, _ = sensitive_of(sensitive_features, rows)
             if self.kind != "plain":

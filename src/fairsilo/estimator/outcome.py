@@ -1,4 +1,4 @@
-"""What a fit leaves: one table of the rounds, one of the constraints, the reason it ended."""
+"""The results of a fit: a table of the rounds, one of the constraints, the reason it ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairsilo.solver import Status
 
 @dataclass(frozen=True)
 class Fitted:
-    """A finished training in the terms of the estimator."""
+    """A finished training, as the estimator's attributes show it."""
 
     trained: Trained
     history: pd.DataFrame
@@ -35,11 +35,11 @@ class Fitted:
     converged: bool
     reason: str
     dp: dict[str, Any] | None = None
-    """What a private fit spent, as `dp` in metrics.json."""
+    """What a private fit spent, like `dp` in metrics.json."""
 
 
 def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
-    """Train by the method that the options name and sum up how it went."""
+    """Train by the method in the options and collect the results."""
     task = plan(options, prepared)
     trained = train_by(options, task)
     federation = prepared.federation
@@ -56,7 +56,7 @@ def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitte
 
 
 def train_privately(private: Privately, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
-    """The same under differential privacy: of the training rows only what was released is said."""
+    """`train` under differential privacy: all figures of training rows are released sums."""
     task, trained, _ = private.train(prepared)
     shape = len(prepared.schema.groups), len(classes)
     unseen = Tally(np.zeros((*shape, len(classes)), np.int64), np.zeros(shape), np.zeros(shape))
@@ -74,7 +74,7 @@ def train_privately(private: Privately, prepared: Prepared, classes: Sequence[An
 
 
 def _history(options: Options, prepared: Prepared, trained: Trained) -> pd.DataFrame:
-    """The run folder's table, less its bytes: within one process nothing is sent."""
+    """The run folder's table without the columns of bytes: one process sends nothing."""
     sent = {"bytes_up": 0, "bytes_down": 0}
     return history(Run(options, prepared, trained, sent)).drop(columns=list(sent))
 
@@ -89,8 +89,8 @@ def _constraints(
 ) -> pd.DataFrame:
     """One row per pair and class, and under `lco` per client.
 
-    Where the method limits D, it is the solver's; elsewhere the gap of the pooled training rows,
-    without a limit and a multiplier.
+    D is the solver's if the method limits it, else the gap of the pooled training rows, without
+    limit and multiplier.
     """
     pairs, schema = prepared.constraints, prepared.schema
     columns: dict[str, Any] = {
@@ -98,7 +98,7 @@ def _constraints(
         "class": [_class(k, prepared, classes) for k in pairs],
     }
     if method not in LIMITS_LOSS:
-        # None, where a group has no row of the class, becomes NaN.
+        # None (a group has no row of the class) becomes NaN.
         columns["D"] = np.array([loss_gap(tally, pair) for pair in pairs], np.float64)
         return pd.DataFrame({**columns, "epsilon": np.nan, "multiplier": np.nan})
     if method == "lco":
@@ -115,7 +115,7 @@ def _constraints(
 
 
 def _class(constraint: Constraint, prepared: Prepared, classes: Sequence[Any]) -> Any:
-    """The class whose rows count, as the user has it; for several, in words."""
+    """The class whose rows are compared, as the user's value; several classes in words."""
     schema = prepared.schema
     name = class_name(constraint, schema.groups, schema.classes)
     return classes[schema.classes.index(name)] if name in schema.classes else name

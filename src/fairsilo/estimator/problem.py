@@ -1,4 +1,4 @@
-"""From tables to what training needs: schema, encoder, federation and constraints."""
+"""Prepare training from tables: schema, encoder, federation and constraints."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from fairsilo.run.prepare import Fit, Prepared, encoded_columns, encoder_sums, s
 
 @dataclass(frozen=True)
 class Compared:
-    """Which groups there are, which of them are compared, and in which classes."""
+    """The groups, those that are compared, and the classes they are compared in."""
 
     groups: tuple[str, ...]
     s: Ints
     chosen: tuple[str, ...] | None = ()
-    """The groups to compare; None is all, after small ones are pooled."""
+    """The groups to compare; None means all, after small groups are pooled."""
     protected: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
-    """The names of the sensitive columns: of X, those that give the group away."""
+    """The names of the sensitive columns; columns of X with these names reveal the group."""
 
     @classmethod
     def nobody(cls, rows: int) -> Compared:
-        """Without sensitive features all rows are of one group, and nothing is compared."""
+        """Without sensitive features: all rows are in one group, and nothing is compared."""
         return cls(("all",), np.zeros(rows, np.int64))
 
     @classmethod
@@ -51,7 +51,7 @@ class Compared:
         groups: Any,
         protected_class: Any,
     ) -> Compared:
-        """The groups that are found, and those asked for."""
+        """The groups in the data, and the checked choice of those to compare."""
         found = vocabulary(sensitive)
         if isinstance(groups, str) or not (groups is None or np.iterable(groups)):
             raise TypeError(f"groups is {groups!r}: give a list of at least two groups")
@@ -68,7 +68,7 @@ class Compared:
 
 
 def protected_classes(classes: Sequence[Any], wanted: Any) -> list[int]:
-    """The indices of the protected classes: the second one unless told, "all", one or a list."""
+    """The indices of the protected classes; `wanted` is None (the second), "all", one or a list."""
     if wanted is None:
         return [1]
     if isinstance(wanted, str) and wanted == "all" and wanted not in classes:
@@ -90,10 +90,10 @@ def prepare(
     declared: tuple[Feature, ...] | None = None,
     fit: Fit | None = None,
 ) -> Prepared:
-    """Infer the schema, fit the encoder from the clients' sums, line the rows up by client.
+    """Infer the schema, fit the encoder from the clients' sums, order the rows by client.
 
-    With `declared` features nothing of X is inferred; with a `fit` of its own the caller also sees
-    to it that there are rows enough.
+    With `declared` features nothing is inferred from X. A caller that passes its own `fit` must
+    also check that every compared group has enough rows.
     """
     client, names = clients
     schema = _schema(frame, y, classes, compared, declared)
@@ -143,10 +143,10 @@ def _schema(
     compared: Compared,
     declared: tuple[Feature, ...] | None,
 ) -> Schema:
-    """The schema of X; label and group are no columns of it and get names that are free."""
+    """The schema of X; label and group are not in X and get names that X does not use."""
     label, group = (_free(name, frame) for name in ("label", "group"))
     if declared is None:
-        # Only the features are taken from the table: there may be no groups to infer.
+        # Only the features are inferred: y stands in for the groups, which may be missing.
         whole = frame.assign(**{label: y, group: y})
         declared = infer_schema(whole, label=label, group=group, drop_group=True).features
     return Schema(

@@ -1,4 +1,4 @@
-"""The estimator's parameters as the options of a run, so that both are checked by one piece."""
+"""Convert the estimator's parameters to the options of a run, which checks both alike."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def options_of(parameters: dict[str, Any]) -> Options:
 
 
 def _limits(epsilon: Any) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """The limit of all pairs, and those of single pairs as the command line names them."""
+    """The limit of all pairs, and limits of single pairs, named as on the command line."""
     if not isinstance(epsilon, Mapping):
         return float(epsilon), ()
     single = []
