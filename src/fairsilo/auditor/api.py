@@ -1,4 +1,4 @@
-"""`fairsilo.audit`: audit a model that lives in Python, through its predictions alone."""
+"""`fairsilo.audit`: audit a model in Python, through its predictions alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairsilo.run.compare import every_pair
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found; `found` is the content of audit.json."""
+    """The result of an audit; `found` is the content of audit.json."""
 
     found: Document
 
