@@ -1,4 +1,4 @@
-"""A solver asks, an engine answers with sums.
+"""The interface of solvers: a solver asks queries, an engine answers with sums.
 
 A solver is a pure state machine over frozen states, so that the same code runs
 inside one compiled loop and against a network:
@@ -22,18 +22,18 @@ from fairsilo.compute import Array, jax, jnp
 
 
 class Order(enum.Enum):
-    """How much a query asks for."""
+    """The sums that a query asks for."""
 
     LAGRANGIAN = "lagrangian"
     """L, D and the gradient of L + mu.D: what the paper's AGP needs."""
     FIRST = "first"
-    """L, D and their gradients, apart."""
+    """L, D and their separate gradients."""
     SECOND = "second"
     """FIRST, and the Hessian of L + mu.D (Gauss-Newton for networks)."""
 
 
 class Status(enum.IntEnum):
-    """Where a solver stands; kept in the state as a number."""
+    """The status of a solver; stored in the state as a number."""
 
     RUNNING = 0
     CONVERGED = 1
@@ -74,7 +74,7 @@ class Sums:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Record:
-    """What a round leaves in the history; values at the point the solver stands on."""
+    """A row of the history; values at the solver's current point."""
 
     loss: Array
     d: Array
@@ -88,11 +88,11 @@ class Record:
 
 
 class State(Protocol):
-    """What every solver's state shows to the outside."""
+    """The public part of every solver's state."""
 
     @property
     def theta(self) -> Array:
-        """The parameters the solver stands on."""
+        """The current parameters."""
 
     @property
     def status(self) -> Array:
@@ -104,7 +104,7 @@ class State(Protocol):
 
 
 class Solver(Protocol):
-    """The four functions. Implementations are frozen dataclasses of settings."""
+    """The functions of a solver. Implementations are frozen dataclasses of settings."""
 
     @property
     def order(self) -> Order:
@@ -129,7 +129,7 @@ class Solver(Protocol):
 
 
 def done(state: State) -> Array:
-    """Whether the solver has nothing more to ask."""
+    """Whether the solver has finished."""
     return state.status != Status.RUNNING
 
 
