@@ -1,12 +1,12 @@
 """Secure aggregation: the server learns sums over at least t silos, and nothing else.
 
 Pairwise masking of Bonawitz et al. 2017 (double masks, Shamir shares against drop-outs) as a
-pure library: no network, no clock, no files. Every message is `bytes` or a uint64 array; every
-session goes `to_bytes` and back, because a silo's every message may be a new process.
-The protocol, the argument and its limits: docs/secure-aggregation.md.
+pure library: no network, no clock, no files. Every message is `bytes` or a uint64 array. Sessions
+can be saved with `to_bytes` and restored, because a silo may handle each message in a new process.
+The protocol, its security argument and its limits: docs/secure-aggregation.md.
 
-What all parties agree on beforehand (silos take it from their own federation file, not from
-the server; only the run id is new):
+All parties agree beforehand on the following (silos take it from their own federation file, not
+from the server; only the run id is new):
 
     agreement = Agreement(
         fingerprint="sha256 of the federation file", run_id="run 17",
@@ -15,8 +15,8 @@ the server; only the run id is new):
         signed_survivors=False)     # True: a third exchange a round (`confirm`)
     key = load_node_key(path)       # OpenSSH or PEM private key, ECDSA
 
-Set-up, two exchanges, for many rounds at once. Rounds are the protocol's own counter, chosen by
-the server, only ever growing; a repeated solver round takes a new number.
+Set-up takes two exchanges, for many rounds at once. Round numbers are the protocol's own counter,
+chosen by the server and always increasing; a repeated solver round takes a new number.
 
     server                                          silo
     server = ServerSession.start(agreement)         session = SiloSession.start(agreement, "bank")
@@ -26,7 +26,7 @@ the server, only ever growing; a repeated solver round takes a new number.
     server.add_letters("bank", letters)          <-     # {recipient: bytes}
                                                         # bundles: {silo: bytes}
 
-A round, two exchanges:
+A round takes two exchanges:
 
     r = server.open_round(size)                     # size: how many floats; also bound=
     for silo in server.roster():
@@ -37,8 +37,8 @@ A round, two exchanges:
     server.add_reveal("bank", r, reply)          <-     # False: late, ignored
     total = server.total()                          # float64, the sum over `survivors`
 
-With `signed_survivors` there is an exchange between the two: `session.confirm(r, survivors,
-key)` gives a signature; `server.add_confirmation("bank", r, signature)`; then
+With `signed_survivors` there is another exchange between the two: `session.confirm(r, survivors,
+key)` returns a signature for `server.add_confirmation("bank", r, signature)`; then
 `session.reveal(r, survivors, server.confirmations())`.
 
 Exceptions, all of them `FairSiloError` with one sentence:
@@ -50,15 +50,15 @@ Exceptions, all of them `FairSiloError` with one sentence:
     (numbers that cannot be encoded raise FairSiloError in `masked`, before anything is masked,
     and leave the round unused)
 
-`server.total()` clears the round. `ServerSession.from_bytes` never goes on with a round that was
+`server.total()` clears the round. `ServerSession.from_bytes` does not restore a round that was
 open when it was saved: open a new one. `server.rounds_left()` says when a new set-up is due;
-`begin_setup` may be called at any time (for a silo that joins late) and burns what is left.
+`begin_setup` may be called at any time (for a silo that joins late) and discards the rounds left.
 A silo not in the roster of the current set-up takes part again from the next one.
 A silo of the roster that misses a round may answer the next.
 
-`StaticSumGuard` is kept by a silo for sums that do not change between rounds (counts, encoder):
-`guard.admit("encoder", survivors)` before `reveal` refuses what would give one silo's share by
-subtraction.
+A silo keeps a `StaticSumGuard` for sums that do not change between rounds (counts, encoder):
+`guard.admit("encoder", survivors)` before `reveal` refuses sums from which one silo's share would
+follow by subtraction.
 """
 
 from fairsilo.privacy.agreement import Agreement

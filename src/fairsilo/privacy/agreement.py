@@ -1,4 +1,4 @@
-"""What all silos and the server hold in common before the first message."""
+"""The agreement that all silos and the server share before the first message."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fairsilo.threshold import FEWEST, default_threshold
 
 @dataclass(frozen=True)
 class Agreement:
-    """Who takes part (N silos and their public node keys), how many must be left (t), which run.
+    """The N silos with their public node keys, the threshold t, and the run.
 
-    `context` is a digest of all of it. Every signature, key and check covers it, so parties that
-    hold different agreements cannot complete a round.
+    `context` is a digest of all of these. Every signature, key and check covers it, so parties
+    with different agreements cannot complete a round.
     """
 
     fingerprint: str
@@ -54,7 +54,7 @@ class Agreement:
 
     @property
     def t(self) -> int:
-        """How many silos must be left, and how many shares give a secret back."""
+        """The fewest silos that must remain, and the number of shares that restore a secret."""
         return default_threshold(len(self.silos)) if self.threshold is None else self.threshold
 
     @cached_property
@@ -69,7 +69,7 @@ class Agreement:
 
     @cached_property
     def context(self) -> bytes:
-        """The digest that ties every message to this federation, run, threshold and mode."""
+        """The digest that binds every message to this federation, run, threshold and mode."""
         keys = {silo: public_bytes(key).decode() for silo, key in self.public_keys.items()}
         facts = [self.fingerprint, self.run_id, keys, self.t, self.signed_survivors]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
@@ -80,7 +80,7 @@ class Agreement:
             raise ProtocolError(f"There is no silo {silo!r} in the federation file.")
 
     def to_bytes(self) -> bytes:
-        """What `from_bytes` reads."""
+        """The agreement as bytes for `from_bytes`."""
         return pack(
             "agreement",
             fingerprint=self.fingerprint,
@@ -92,7 +92,7 @@ class Agreement:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Agreement:
-        """The agreement as it was saved."""
+        """Restore an agreement saved by `to_bytes`."""
         fields: Fields = unpack("agreement", data)
         return cls(
             fields.text("fingerprint"),

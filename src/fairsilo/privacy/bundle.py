@@ -1,4 +1,4 @@
-"""A silo's signed public keys of many rounds, the message of the first exchange of a set-up."""
+"""A silo's signed public keys for many rounds: the first message of a set-up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_ROUNDS = 1000
 
 @dataclass(frozen=True)
 class Bundle:
-    """Public keys only: one for letters, and for each round a mask key and a seed's commitment."""
+    """Public values only: a letter key, and for each round a mask key and a seed commitment."""
 
     silo: str
     first: int
@@ -35,12 +35,12 @@ class Bundle:
         return _slot(self.commitments, round_ - self.first)
 
     def public_keys(self) -> list[bytes]:
-        """All of them, the letter key first."""
+        """All public keys, the letter key first."""
         return [self.letter_key, *(self.mask_key(r) for r in range(self.first, self.last + 1))]
 
 
 def check_range(first: int, last: int) -> None:
-    """Refuse empty and absurd ranges of rounds."""
+    """Refuse empty and excessive ranges of rounds."""
     if not 0 <= first <= last or last - first >= MOST_ROUNDS:
         raise ProtocolError(
             f"A set-up covers 1 to {MOST_ROUNDS} rounds, which {first} to {last} does not."
@@ -71,7 +71,7 @@ def seal(
 
 
 def opened(agreement: Agreement, silo: str, rounds: tuple[int, int], message: bytes) -> Bundle:
-    """The bundle of `silo` for these rounds of this run, or why it is not one."""
+    """Verify a message and return the bundle of `silo` for these rounds of this run."""
     agreement.check_silo(silo)
     message = bytes(message)
     size = int.from_bytes(message[:4], "big")

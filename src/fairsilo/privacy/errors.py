@@ -1,4 +1,4 @@
-"""What the protocol refuses, and why."""
+"""Exceptions of the protocol."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from fairsilo.errors import FairSiloError
 
 
 class SecureAggregationError(FairSiloError):
-    """Secure aggregation cannot go on. The message is one sentence that says what to do."""
+    """Secure aggregation cannot continue. The message is one sentence that says what to do."""
 
 
 class ProtocolError(SecureAggregationError):
-    """A message or call that would break the protocol's promise: forged, replayed, reused."""
+    """A message or call that would break the protocol's guarantee: forged, replayed, reused."""
 
 
 class RepeatRound(SecureAggregationError):
-    """Fewer than t silos are left: nothing was learned; repeat with fresh material."""
+    """Fewer than t silos are left: nothing was revealed; repeat with new keys."""

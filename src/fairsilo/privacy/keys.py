@@ -1,4 +1,4 @@
-"""The silos' node keys: ECDSA keys of ssh-keygen, the ones Flower knows its SuperNodes by."""
+"""The silos' node keys: ECDSA keys from ssh-keygen, by which Flower identifies SuperNodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_node_key(source: str | Path | bytes) -> NodeKey:
 
 
 def read_public_key(silo: str, text: str) -> ec.EllipticCurvePublicKey:
-    """The public key in a line of OpenSSH, as it stands in the federation file."""
+    """The public key in a line in OpenSSH format, as in the federation file."""
     try:
         key = serialization.load_ssh_public_key(text.strip().encode())
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -57,7 +57,7 @@ def public_bytes(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def sign(key: NodeKey, kind: str, payload: bytes) -> bytes:
-    """A signature that holds for messages of this kind only."""
+    """A signature that is valid for messages of this kind only."""
     return key.sign(LABEL + kind.encode() + b"\0" + payload, ec.ECDSA(hashes.SHA384()))
 
 

@@ -1,9 +1,9 @@
-"""Shamir shares from silo to silo, encrypted, carried by the server.
+"""Letters: encrypted Shamir shares from silo to silo, delivered by the server.
 
 A letter holds, for every round of the set-up, the recipient's share of the sender's self-mask
-seed and of its mask key. ChaCha20-Poly1305 under a key that X25519 and HKDF give for this
-sender, recipient and pair of bundles: one key, one letter, so the nonce may be zero. Whoever
-opens it knows that it comes from the signer of the sender's bundle.
+seed and of its mask key. It is encrypted by ChaCha20-Poly1305 with a key that X25519 and HKDF
+derive for this sender, recipient and pair of bundles. Each key encrypts one letter, so the nonce
+may be zero. Decryption proves that the letter comes from the signer of the sender's bundle.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Pair = tuple[bytes, bytes]
 
 
 def write(context: bytes, private: bytes, sender: Bundle, to: Bundle, shares: list[Pair]) -> bytes:
-    """The letter of `sender`, whose private letter key this is, with shares in round order."""
+    """The letter from `sender`, who owns `private`, with the shares in round order."""
     key = _key(context, agree(private, to.letter_key), sender, to)
     plain = b"".join(seed + mask for seed, mask in shares)
     return ChaCha20Poly1305(key).encrypt(bytes(12), plain, context)
 
 
 def read(context: bytes, private: bytes, sender: Bundle, to: Bundle, letter: bytes) -> list[Pair]:
-    """The shares in a letter to `to`, whose private letter key this is."""
+    """The shares in a letter to `to`, who owns `private`."""
     key = _key(context, agree(private, sender.letter_key), sender, to)
     try:
         plain = ChaCha20Poly1305(key).decrypt(bytes(12), bytes(letter), context)

@@ -1,11 +1,11 @@
-"""Masks: key agreement, key derivation and the stream that hides a vector.
+"""Masks: key agreement, key derivation and the key stream that hides a vector.
 
 In round r silo u sends, modulo 2^64,
 
     y_u = x_u + PRG(b_u) + sum_{v > u} PRG(s_uv) - sum_{v < u} PRG(s_uv)
 
-b_u: the self-mask seed; s_uv: X25519 of u's key of round r and v's. PRG is ChaCha20 on zeros
-under a key derived by HKDF-SHA256. Each key makes one stream, once, so the nonce may be zero.
+b_u: the self-mask seed; s_uv: X25519 of u's and v's keys of round r. PRG is ChaCha20 on zeros
+with a key derived by HKDF-SHA256. Each key is used for one stream only, so the nonce may be zero.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ KEY_BYTES = 32
 
 
 def bound_to(context: bytes, question: bytes) -> bytes:
-    """The context of one question: masks of silos that were asked different ones do not cancel.
+    """The context of one question, so that masks cancel only among answers to the same question.
 
-    Else a server could ask one silo for its sums and the others, in the same round, for something
-    that it knows already.
+    Otherwise a server could, in the same round, ask one silo for its sums and the others for
+    something that it already knows.
     """
     return hashlib.sha256(_info("question", context) + question).digest()
 
@@ -47,7 +47,7 @@ def public_of(private: bytes) -> bytes:
 
 
 def commitment(context: bytes, round_: int, seed: bytes) -> bytes:
-    """What the server checks a reconstructed seed against; says nothing about a random seed."""
+    """A digest to check a reconstructed seed against; it reveals nothing about a random seed."""
     return hashlib.sha256(_info("commitment", context, round_) + seed).digest()
 
 
@@ -80,7 +80,7 @@ def self_mask(seed: bytes, context: bytes, round_: int, silo: str, size: int) ->
 def pair_mask(
     private: bytes, public: bytes, context: bytes, round_: int, pair: tuple[str, str], size: int
 ) -> Words:
-    """What silo `pair[0]` adds on account of `pair[1]`: +PRG(s_uv) if it comes first, else -."""
+    """The mask that silo `pair[0]` adds for `pair[1]`: +PRG(s_uv) if it comes first, else -."""
     own, other = pair
     shared = agree(private, public)
     key = derive(shared, "pair", context, round_, min(pair), max(pair))
@@ -89,9 +89,9 @@ def pair_mask(
 
 
 def check_word(context: bytes, round_: int, roster: list[str], scale: bytes) -> Words:
-    """A word that every silo of a round appends, so that masks that do not cancel are noticed.
+    """A word that every silo of a round appends, to detect masks that do not cancel.
 
-    It depends on all that the silos must have in common; the sum over k survivors is k times it.
+    It depends on everything the silos must agree on; the sum over k survivors is k times it.
     """
     digest = hashlib.sha256(_info("check", context, round_, roster) + scale).digest()
     return np.frombuffer(digest[:8], dtype="<u8").astype(np.uint64)

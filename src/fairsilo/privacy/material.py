@@ -1,8 +1,8 @@
-"""What a silo holds between messages of one set-up: its secrets and others' shares, by round.
+"""A silo's state between the messages of one set-up: its secrets and others' shares, by round.
 
-Nothing here outlives its round: `burn` takes a round's secrets out and drops all earlier ones.
-Python cannot promise that deleted bytes leave memory; it promises that no later message or
-saved state holds them.
+Secrets do not outlive their round: `burn` removes those of a round and all earlier ones. Python
+cannot guarantee that deleted bytes leave memory, but no later message or saved state contains
+them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Material:
     last: int
     letter_key: bytes | None
     secrets: dict[int, Pair]
-    """Of each round still unused: the self-mask seed and the private mask key."""
+    """For each unused round: the self-mask seed and the private mask key."""
     bundles: dict[str, bytes] = field(default_factory=dict)
-    """The signed bundles of all silos of the set-up, own one included."""
+    """The signed bundles of all silos of the set-up, including this silo's."""
     shared: bool = False
     roster: list[str] = field(default_factory=list)
     shares: dict[int, dict[str, Pair]] = field(default_factory=dict)
-    """By round and owner: the shares this silo was given, and its own seed's."""
+    """By round and owner: the shares this silo received, and the share of its own seed."""
 
     @classmethod
     def fresh(cls, first: int, last: int) -> Material:
@@ -39,20 +39,20 @@ class Material:
         return cls(first, last, new_secret(), pairs)
 
     def public(self) -> tuple[bytes, bytes]:
-        """The letter key and, one after the other, the mask keys of the rounds."""
+        """The public letter key, and the concatenated public mask keys of the rounds."""
         assert self.letter_key is not None
         masks = b"".join(public_of(self.secrets[r][1]) for r in range(self.first, self.last + 1))
         return public_of(self.letter_key), masks
 
     def require(self, round_: int) -> None:
-        """Refuse a round whose secrets are gone."""
+        """Refuse a round whose secrets have been used or dropped."""
         if round_ not in self.secrets:
             raise ProtocolError(
                 f"Round {round_} has been used or passed; its secrets are gone: open a new round."
             )
 
     def burn(self, round_: int) -> Pair:
-        """The secrets of a round, for the only time; those of earlier rounds are dropped."""
+        """Remove and return the secrets of a round; those of earlier rounds are dropped."""
         self.require(round_)
         pair = self.secrets.pop(round_)
         self.secrets = {r: kept for r, kept in self.secrets.items() if r > round_}
@@ -60,7 +60,7 @@ class Material:
         return pair
 
     def to_fields(self) -> dict[str, object]:
-        """For the saved state."""
+        """The fields for the saved state."""
         return {
             "first": self.first,
             "last": self.last,
@@ -77,7 +77,7 @@ class Material:
 
     @classmethod
     def from_fields(cls, fields: Fields) -> Material:
-        """As it was saved."""
+        """Restore the material from saved fields."""
         own = fields.blobs("secrets", 2 * KEY_BYTES)
         given = fields.sub("shares")
         return cls(

@@ -1,16 +1,16 @@
 """Fixed-point numbers in the ring of integers modulo 2^64, two words a number.
 
 With N silos and |x| <= bound let e be the smallest integer with N * bound <= 2^e. Then
-f = x * 2^(62 - e) has |f| <= 2^62 / N, and x travels as the pair
+f = x * 2^(62 - e) has |f| <= 2^62 / N, and x is sent as the pair
 
     high = floor(f)                        one word, two's complement; a sum stays within 2^62
-    low  = round((f - high) * 2^52)        one word, 52 bits used; 12 bits take up to 4095 carries
+    low  = round((f - high) * 2^52)        one word, 52 bits used; 12 bits hold up to 4095 carries
 
-Words are added modulo 2^64, masks and all; neither sum wraps, so decoding sees the integers
-themselves and moves the carries of `low` into `high`. Scaling by powers of two and `floor` are
-exact in float64, so a number is off by at most 2^-52 in units of `high`, that is
-bound * N * 2^-113: with the default bound 2^60 and 16 silos 1e-15, whatever the size of the
-others. Integers up to 2^53 are exact.
+Words are added modulo 2^64, including masks. Neither sum wraps once the masks are removed, so
+decoding gets the exact integers and moves the carries of `low` into `high`. Scaling by powers of
+two and `floor` are exact in float64, so the error of a number is at most 2^-52 in units of `high`,
+that is bound * N * 2^-113: 1e-15 with the default bound 2^60 and 16 silos, independent of the
+other numbers. Integers up to 2^53 are exact.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Words = NDArray[np.uint64]
 
 
 def exponents(bound: ArrayLike, silos: int, size: int) -> NDArray[np.int64]:
-    """e of each of `size` slots: the smallest integer with silos * bound <= 2^e."""
+    """The e of each of `size` numbers: the smallest integer with silos * bound <= 2^e."""
     limits = np.broadcast_to(np.asarray(bound, dtype=np.float64), (size,))
     if not (np.isfinite(limits).all() and (limits > 0).all() and (limits < 2.0**500).all()):
         raise FairSiloError("The bound of a masked number must be positive and below 2^500.")
@@ -44,7 +44,7 @@ def exponents(bound: ArrayLike, silos: int, size: int) -> NDArray[np.int64]:
 def encode(values: ArrayLike, silos: int, bound: ArrayLike = DEFAULT_BOUND) -> Words:
     """The 2n words of n numbers: first all high words, then all low ones.
 
-    Refuses, before anything is masked, what a sum over `silos` silos could not carry.
+    Refuses numbers that could overflow in a sum over `silos` silos, before anything is masked.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:
@@ -58,7 +58,7 @@ def encode(values: ArrayLike, silos: int, bound: ArrayLike = DEFAULT_BOUND) -> W
 
 
 def decode(words: Words, silos: int, bound: ArrayLike = DEFAULT_BOUND) -> Floats:
-    """The numbers whose encodings were added up to `words`."""
+    """The sums of the numbers whose encodings add up to `words`."""
     size = words.size // 2
     shift = HIGH_BITS - exponents(bound, silos, size)
     high, low = words[:size].view(np.int64), words[size:]
@@ -69,7 +69,7 @@ def decode(words: Words, silos: int, bound: ArrayLike = DEFAULT_BOUND) -> Floats
 
 
 def _check(numbers: Floats, bound: Floats) -> None:
-    """One sentence for the first number that cannot be sent; the number itself is not told."""
+    """Refuse numbers that cannot be sent; the message does not contain the number."""
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise FairSiloError(

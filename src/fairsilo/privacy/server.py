@@ -1,4 +1,4 @@
-"""The server's side of secure aggregation: it carries messages and learns one sum a round."""
+"""The server's side of secure aggregation: it relays messages and learns one sum per round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairsilo.privacy.wire import pack, text_of, texts, unpack
 
 @dataclass
 class Round:
-    """The round that is open: what has come in so far. Never saved."""
+    """The open round: the messages received so far. Never saved."""
 
     number: int
     size: int
@@ -33,7 +33,7 @@ class Round:
 
 
 class ServerSession:
-    """One run at the server. Holds nothing secret, and what it holds may be lost."""
+    """One run at the server. It holds no secrets, and losing its state is harmless."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
@@ -55,14 +55,14 @@ class ServerSession:
         return cls(agreement)
 
     def begin_setup(self, rounds: int = 20) -> tuple[int, int]:
-        """First and last round of a new set-up; what is left of the old one is never used."""
+        """First and last round of a new set-up; the remaining rounds of the old one are dropped."""
         first = max(self._next, self._rounds[1] + 1)
         check_range(first, first + rounds - 1)
         self._clear(first, first + rounds - 1)
         return self._rounds
 
     def add_bundle(self, silo: str, bundle: bytes) -> bool:
-        """Take a silo's signed keys; False when the others have been told already."""
+        """Accept a silo's signed keys; False if `bundles` has already been called."""
         opened(self.agreement, silo, self._rounds, bundle)
         if self._advertised:
             return False
@@ -70,12 +70,12 @@ class ServerSession:
         return True
 
     def bundles(self) -> dict[str, bytes]:
-        """Everybody's signed keys, for `SiloSession.share` of every silo named here."""
+        """All silos' signed keys, for `SiloSession.share` of every silo in them."""
         self._advertised = self._advertised or self._enough(self._bundles, "sent keys")
         return {silo: self._bundles[silo] for silo in self._advertised}
 
     def add_letters(self, silo: str, letters: Mapping[str, bytes]) -> bool:
-        """Take a silo's letters to the others; False when the roster is fixed already."""
+        """Accept a silo's letters to the others; False if the roster is already fixed."""
         if not self._advertised or {*letters, silo} != set(self._advertised) or silo in letters:
             raise ProtocolError(f"The shares of silo {silo} are not for the silos of this set-up.")
         if self._roster:
@@ -100,7 +100,7 @@ class ServerSession:
         return max(0, self._rounds[1] + 1 - self._next)
 
     def open_round(self, size: int, bound: ArrayLike = DEFAULT_BOUND, question: bytes = b"") -> int:
-        """The number of a new round of vectors of `size` floats; one still open is given up."""
+        """Open a round of vectors of `size` floats; returns its number, abandons an open round."""
         self.roster()
         if not self.rounds_left():
             raise RepeatRound("The keys of this set-up are used up: begin a new set-up.")
@@ -110,7 +110,7 @@ class ServerSession:
         return self._round.number
 
     def add_masked(self, silo: str, round_: int, words: Words) -> bool:
-        """Take a silo's masked vector; False when it is late or twice, and then it is dropped."""
+        """Accept a silo's masked vector; False if it is late or repeated, and so ignored."""
         self._check(silo)
         now = self._round
         if now is None or now.number != round_ or now.survivors is not None or silo in now.vectors:
@@ -126,14 +126,14 @@ class ServerSession:
         return True
 
     def close_round(self) -> list[str]:
-        """The survivors, fixed from now on: those whose vectors are in the sum."""
+        """Fix and return the survivors: the silos whose vectors are in the sum."""
         now = self._opened()
         if now.survivors is None:
             now.survivors = self._enough(now.vectors, f"answered round {now.number}")
         return list(now.survivors)
 
     def add_confirmation(self, silo: str, round_: int, signature: bytes) -> bool:
-        """Take a survivor's signature on the list; False when it is late."""
+        """Accept a survivor's signature on the list; False if it is late."""
         self._check(silo)
         now = self._round
         if now is None or now.number != round_ or silo not in (now.survivors or ()):
@@ -148,7 +148,7 @@ class ServerSession:
         return dict(now.confirmations)
 
     def add_reveal(self, silo: str, round_: int, reply: bytes) -> bool:
-        """Take a survivor's shares; False when they are late."""
+        """Accept a survivor's shares; False if they are late."""
         self._check(silo)
         now = self._round
         if now is None or now.number != round_ or silo not in (now.survivors or ()):
@@ -157,7 +157,7 @@ class ServerSession:
         return True
 
     def total(self) -> Floats:
-        """The sum over the survivors. The round is over with it, or with `RepeatRound`."""
+        """The sum over the survivors. Ends the round, also if it raises `RepeatRound`."""
         now = self._opened()
         if now.survivors is None:
             raise ProtocolError(f"Round {now.number} has no survivor list yet.")
@@ -174,7 +174,7 @@ class ServerSession:
         return decode(words[:-1], silos, now.bound)
 
     def to_bytes(self) -> bytes:
-        """The session without the round that is open."""
+        """The session as bytes, without the open round."""
         return pack(
             "server",
             agreement=text_of(self.agreement.to_bytes()),
@@ -190,7 +190,7 @@ class ServerSession:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ServerSession:
-        """The session as it was saved; a round that was open then must be opened anew."""
+        """Restore a saved session; a round that was open then must be opened again."""
         fields = unpack("server", data)
         session = cls(Agreement.from_bytes(fields.blob("agreement")))
         session._next = fields.number("next")

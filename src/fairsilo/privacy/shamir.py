@@ -4,8 +4,8 @@ A secret is 32 bytes, read as an integer below 2^256 < p; a share is 33 bytes. T
 silo number x (1, 2, ..., N) is f(x) for a random polynomial f of degree t - 1 with f(0) the
 secret. Any t shares give f(0); t - 1 shares are consistent with every secret.
 
-Python integers: operations do not take constant time. That is out of scope: the only observer
-of a silo's timing is the silo.
+Operations on Python integers do not take constant time. That is out of scope: only the silo itself
+can observe its timing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHARE_BYTES = 33
 
 
 def split(secret: bytes, threshold: int, points: Sequence[int]) -> list[bytes]:
-    """One share of `secret` for each of `points`; any `threshold` of them give it back."""
+    """One share of `secret` for each of `points`; any `threshold` of them restore it."""
     falling = [secrets.randbelow(PRIME) for _ in range(threshold - 1)]
     falling.append(int.from_bytes(secret, "big"))
     shares = []
@@ -47,7 +47,7 @@ def weights_at_zero(points: Sequence[int]) -> list[int]:
 
 
 def combine(weights: Sequence[int], shares: Sequence[bytes]) -> bytes | None:
-    """The secret of the shares at the points of `weights`; None where it is no 32-byte secret."""
+    """The secret of the shares at the points of `weights`; None if it is not below 2^256."""
     total = sum(
         weight * int.from_bytes(share, "big") for weight, share in zip(weights, shares, strict=True)
     )

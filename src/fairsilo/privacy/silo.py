@@ -23,8 +23,8 @@ from fairsilo.privacy.wire import pack, text_of, texts, unpack
 class SiloSession:
     """One silo in one run: advertise, share, receive once per set-up; masked, reveal per round.
 
-    Save `to_bytes` after every call and before the answer leaves, so that no secret is used
-    twice. The saved state holds secrets of the rounds to come: keep it where the node key is kept.
+    Save `to_bytes` after every call and before the answer is sent, so that no secret is used
+    twice. The saved state holds secrets of future rounds: protect it like the node key.
     """
 
     def __init__(self, agreement: Agreement, silo: str) -> None:
@@ -33,19 +33,19 @@ class SiloSession:
         self.silo = silo
         self._next = 0  # the lowest round for which secrets may still be made or used
         self._material: Material | None = None
-        self._open: int | None = None  # the round that was masked and not yet revealed
+        self._open: int | None = None  # the round that is masked but not yet revealed
         self._confirmed: list[str] | None = None
 
     @classmethod
     def start(cls, agreement: Agreement, silo: str) -> SiloSession:
-        """A session that knows nothing yet."""
+        """A session before its first set-up."""
         return cls(agreement, silo)
 
     def __repr__(self) -> str:
         return f"SiloSession(silo={self.silo!r}, run_id={self.agreement.run_id!r})"
 
     def advertise(self, first: int, last: int, node_key: NodeKey) -> bytes:
-        """Fresh secrets for rounds first..last; the public keys, signed. Drops what was before."""
+        """Create secrets for rounds first..last, dropping older ones; the signed public keys."""
         check_range(first, last)
         if first < self._next:
             raise ProtocolError(
@@ -71,7 +71,7 @@ class SiloSession:
         return message
 
     def share(self, bundles: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Check everybody's signed keys; an encrypted letter of shares for every other silo."""
+        """Check all silos' signed keys; an encrypted letter of shares for every other silo."""
         material = self._current()
         if material.shared:
             raise ProtocolError(f"Silo {self.silo} has already shared its secrets of this set-up.")
@@ -104,13 +104,13 @@ class SiloSession:
         }
 
     def receive(self, letters: Mapping[str, bytes]) -> None:
-        """The others' shares. Their senders and this silo are the roster, for all rounds."""
+        """Store the others' shares. The senders and this silo are the roster of all rounds."""
         material = self._current()
         if material.letter_key is None:
             if not letters:
                 return
             if sorted({*letters, self.silo}) == material.roster:
-                return  # sent again by a server that missed our answer; the first ones stand
+                return  # resent by a server that missed our answer; the first letters count
             raise ProtocolError(f"Silo {self.silo} has already received the shares of this set-up.")
         if not material.shared:
             raise ProtocolError(f"Silo {self.silo} has not yet shared its secrets of this set-up.")
@@ -133,7 +133,7 @@ class SiloSession:
         material.roster, material.letter_key = roster, None
 
     def expect(self, round_: int) -> None:
-        """Refuse a round that `masked` would refuse, before anything is spent on its vector."""
+        """Refuse a round that `masked` would refuse, before its vector is computed."""
         material = self._current()
         if not material.roster:
             raise ProtocolError(f"Silo {self.silo} has not yet received shares in this set-up.")
@@ -148,14 +148,14 @@ class SiloSession:
         bound: ArrayLike = DEFAULT_BOUND,
         question: bytes = b"",
     ) -> Words:
-        """The vector as words, hidden by the masks of this round, which are used up by it.
+        """The vector as words, hidden by the masks of this round, which are then deleted.
 
-        It can be opened only with vectors that answer the same `question`.
+        It can be unmasked only together with vectors that answer the same `question`.
         """
         self.expect(round_)
         material = self._current()
         silos, context = len(self.agreement.silos), self.agreement.context
-        plain = encode(vector, silos, bound)  # refuses bad numbers before a secret is touched
+        plain = encode(vector, silos, bound)  # refuses bad numbers before a secret is used
         scale = exponents(bound, silos, plain.size // 2).astype("<i8").tobytes()
         bundles = self._opened({name: material.bundles[name] for name in material.roster})
         seed, key = material.burn(round_)
@@ -171,7 +171,7 @@ class SiloSession:
         return words
 
     def confirm(self, round_: int, survivors: Sequence[str], node_key: NodeKey) -> bytes:
-        """Sign the one survivor list of this round (only with `signed_survivors`)."""
+        """Sign the survivor list of this round, once (only with `signed_survivors`)."""
         material, asked = self._asked(round_, survivors)
         if self._confirmed is not None and self._confirmed != asked:
             raise ProtocolError(f"Silo {self.silo} has signed another list for round {round_}.")
@@ -185,9 +185,9 @@ class SiloSession:
         survivors: Sequence[str],
         confirmations: Mapping[str, bytes] | None = None,
     ) -> bytes:
-        """Of each survivor the share of its seed, of each other the share of its mask key.
+        """The share of each survivor's seed, and of each dropped silo's mask key.
 
-        Never both, and only for one list: the shares are deleted as they leave.
+        Never both of one silo, and only for one list: the shares are deleted afterwards.
         """
         material, asked = self._asked(round_, survivors)
         if self._confirmed != asked and (self._confirmed or self.agreement.signed_survivors):
@@ -214,7 +214,7 @@ class SiloSession:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SiloSession:
-        """The session as it was saved."""
+        """Restore a session saved by `to_bytes`."""
         fields = unpack("silo", data)
         session = cls(Agreement.from_bytes(fields.blob("agreement")), fields.text("silo"))
         session._next = fields.number("next")
@@ -235,7 +235,7 @@ class SiloSession:
         return {name: opened(self.agreement, name, rounds, data) for name, data in bundles.items()}
 
     def _keep(self, given: list[post.Pair], owner: str) -> None:
-        """Keep a silo's shares; of the own secrets only the seed's is ever shown or kept."""
+        """Store a silo's shares; of this silo's own secrets only the share of the seed."""
         material = self._current()
         for round_, (seed, key) in enumerate(given, start=material.first):
             own = owner == self.silo

@@ -1,7 +1,7 @@
-"""Sums that stay the same between rounds leak by subtraction; a silo refuses the leaking one.
+"""Guard for static sums: those that do not change between rounds leak by subtraction.
 
-If a sum of the same numbers is shown over {a, b, c, d} and again over {a, b, c}, the difference
-is what d sent. More generally the server can combine all the sums it ever saw: silo i's share is
+If a sum of the same numbers is revealed over {a, b, c, d} and again over {a, b, c}, the difference
+is d's share. More generally, the server can combine all the sums it has seen: silo i's share is
 known as soon as the unit vector e_i lies in the span of the participants' indicator vectors.
 """
 
@@ -18,23 +18,23 @@ VERSION = 1
 
 
 class StaticSumGuard:
-    """Remembers over whom each static sum was shown. Kept by a silo across rounds and runs.
+    """Records the silos over which each static sum was revealed, across rounds and runs.
 
     The name should say which numbers are summed ("counts", "encoder", with the fingerprint of
     the rows if they may change). Call `admit` before `reveal`, and save the guard before the
-    reply leaves.
+    reply is sent.
     """
 
     def __init__(self) -> None:
         self._shown: dict[str, list[frozenset[str]]] = {}
 
     def admit(self, name: str, survivors: Iterable[str]) -> None:
-        """Note that the sum `name` is shown over `survivors`, or refuse."""
+        """Record that the sum `name` is revealed over `survivors`, or refuse it."""
         asked = frozenset(survivors)
         shown = self._shown.get(name, [])
         if asked in shown:
             return
-        # One silo that left, or came, stands alone in the difference of the two sums.
+        # If one silo left or joined, the difference of the two sums reveals its share.
         alone = any(len(one - other) == 1 for past in shown for one, other in _both(past, asked))
         if alone or exposed([*shown, asked]) > exposed(shown):
             raise ProtocolError(
@@ -45,20 +45,20 @@ class StaticSumGuard:
         self.note(name, asked)
 
     def note(self, name: str, survivors: Iterable[str]) -> None:
-        """Note that the sum `name` is shown over `survivors`, whatever follows from it."""
+        """Record that the sum `name` is revealed over `survivors`, without a check."""
         asked = frozenset(survivors)
         shown = self._shown.setdefault(name, [])
         if asked not in shown:
             shown.append(asked)
 
     def to_bytes(self) -> bytes:
-        """What `from_bytes` reads; holds names only, no numbers."""
+        """The guard as bytes for `from_bytes`; it contains names only, no numbers."""
         shown = {name: [sorted(past) for past in sets] for name, sets in self._shown.items()}
         return json.dumps({"version": VERSION, "shown": shown}, sort_keys=True).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StaticSumGuard:
-        """The guard as it was saved."""
+        """Restore a guard saved by `to_bytes`."""
         try:
             saved = json.loads(data)
             if saved["version"] != VERSION:
@@ -81,7 +81,7 @@ def _both(one: frozenset[str], other: frozenset[str]) -> tuple[tuple[frozenset[s
 
 
 def exposed(sets: list[frozenset[str]]) -> set[str]:
-    """The silos whose own share follows from the sums over `sets`."""
+    """The silos whose share can be computed from the sums over `sets`."""
     if not sets:
         return set()
     names = sorted(frozenset().union(*sets))

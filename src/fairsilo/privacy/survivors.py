@@ -1,8 +1,8 @@
-"""Survivor lists: what a silo checks before it shows a share, and what it signs.
+"""Survivor lists: a silo's checks before it reveals a share, and its signature on the list.
 
 In the optional third exchange every survivor signs (agreement, round, roster, list) with its node
-key; nobody reveals before it has seen t such signatures on the list it was given. Two lists with
-t signatures each would need more than N/3 silos that sign twice when t > 2N/3.
+key; no silo reveals before it has seen t such signatures on the list it received. If t > 2N/3, two
+lists with t signatures each require more than N/3 silos that sign twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairsilo.privacy.wire import pack, text_of
 
 
 def checked(agreement: Agreement, silo: str, roster: list[str], asked: Sequence[str]) -> list[str]:
-    """The survivor list in order, if `silo` may answer it at all."""
+    """The survivor list, sorted; refused if `silo` must not answer it."""
     survivors = sorted(set(asked))
     if len(survivors) != len(asked):
         raise ProtocolError("The survivor list names a silo twice.")
@@ -39,7 +39,7 @@ def checked(agreement: Agreement, silo: str, roster: list[str], asked: Sequence[
 
 
 def statement(agreement: Agreement, round_: int, roster: list[str], survivors: list[str]) -> bytes:
-    """What is signed."""
+    """The bytes that are signed."""
     return pack(
         "survivors",
         context=text_of(agreement.context),
@@ -57,7 +57,7 @@ def confirmation(key: NodeKey, said: bytes) -> bytes:
 def require_confirmations(
     agreement: Agreement, said: bytes, survivors: list[str], signatures: Mapping[str, bytes]
 ) -> None:
-    """Refuse unless t of the survivors signed the same statement; a forged one is not counted."""
+    """Refuse unless t survivors signed the statement; forged signatures are not counted."""
     good = sum(
         verified(agreement.public_keys[silo], "survivors", said, bytes(signatures[silo]))
         for silo in survivors

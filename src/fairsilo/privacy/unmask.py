@@ -1,4 +1,4 @@
-"""The server's arithmetic: which masks are left in the sum of the survivors' vectors.
+"""The server's arithmetic: remove the masks left in the sum of the survivors' vectors.
 
     sum_{u survived} x_u = sum y_u - sum_u PRG(b_u) - sum_u sum_{v dropped} (mask u added for v)
 
@@ -23,7 +23,7 @@ Shares = dict[str, bytes]
 
 
 def read_reveal(round_: int, roster: list[str], survivors: list[str], reply: bytes) -> Shares:
-    """The shares a silo showed, one of each silo of the roster."""
+    """The shares in a silo's reply, one for each silo of the roster."""
     fields = unpack("reveal", reply)
     if fields.number("round") != round_ or fields.names("survivors") != survivors:
         raise ProtocolError("Shares were shown for another round or another survivor list.")
@@ -43,7 +43,7 @@ def unmask(
 ) -> Words:
     """The sum of the survivors' encodings; `bundles` are the roster's, `vectors` the survivors'.
 
-    `common` is the context of the question that all of them answer.
+    `common` is the context of the question that all of them answered.
     """
     context = agreement.context
     answered = sorted(reveals)[: agreement.t]

@@ -24,7 +24,7 @@ def pack(kind: str, **fields: object) -> bytes:
 
 
 def unpack(kind: str, data: bytes) -> Fields:
-    """The fields of a message of this kind, or one sentence why not."""
+    """The fields of a message of this kind; any other message is an error."""
     try:
         whole = json.loads(bytes(data))
     except (ValueError, TypeError, RecursionError) as error:
@@ -40,7 +40,7 @@ def unpack(kind: str, data: bytes) -> Fields:
 
 
 class Fields:
-    """Typed reading of what others wrote."""
+    """Typed access to the fields of an untrusted message."""
 
     def __init__(self, kind: str, values: object) -> None:
         if not isinstance(values, dict):
@@ -68,7 +68,7 @@ class Fields:
         return value
 
     def number(self, name: str) -> int:
-        """An integer that is not negative."""
+        """A non-negative integer."""
         value = self._values.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise self._bad(name)
@@ -82,7 +82,7 @@ class Fields:
         return value
 
     def blob(self, name: str, size: int | None = None) -> bytes:
-        """Bytes, `size` of them where given."""
+        """Bytes, of length `size` if given."""
         try:
             value = base64.b64decode(self.text(name), validate=True)
         except (binascii.Error, ValueError) as error:
@@ -99,17 +99,17 @@ class Fields:
         return [str(item) for item in value]
 
     def sub(self, name: str) -> Fields:
-        """A table within the table."""
+        """A nested object."""
         if not isinstance(self._values.get(name), dict):
             raise self._bad(name)
         return Fields(self._kind, self._values[name])
 
     def blobs(self, name: str, size: int | None = None) -> dict[str, bytes]:
-        """A table of bytes."""
+        """An object whose values are bytes."""
         table = self.sub(name)
         return {key: table.blob(key, size) for key in table}
 
 
 def texts(blobs: Mapping[str, bytes]) -> dict[str, str]:
-    """A table of bytes, for `pack`."""
+    """An object whose values are bytes, for `pack`."""
     return {name: text_of(blob) for name, blob in blobs.items()}
