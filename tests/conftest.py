@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-# Before NumPy is imported: workers side by side need no threads within a product.
+# Set before NumPy is imported: parallel workers need no threads within a product.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
@@ -15,14 +15,14 @@ from hypothesis import settings
 
 from fairsilo.data import DATASETS
 
-# Programs compiled once serve all workers, all processes that tests start, and the next run.
+# Compiled programs are shared by all workers, all processes that tests start, and the next run.
 CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 
 def known_to_xla(option: str) -> bool:
-    """Whether this XLA has the option: it ends a process that asks for one it does not have."""
+    """Whether this XLA has the option; XLA aborts the process if an option is unknown."""
     jaxlib = find_spec("jaxlib")
     assert jaxlib is not None
     assert jaxlib.origin is not None
@@ -38,17 +38,17 @@ if known_to_xla("xla_cpu_use_fusion_emitters"):
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"--xla_cpu_use_fusion_emitters=false {flags}".strip()
 
-# Traced programs are many small objects that stay: looking through them again and again takes time.
+# Traced programs are many small objects that stay alive: collecting garbage often is slow.
 gc.set_threshold(100_000, 50, 100)
 
-# The machine may be shared, and then a deadline per example measures the neighbours.
+# On a shared machine a deadline per example fails because of other processes.
 settings.register_profile("fairsilo", deadline=None)
 settings.load_profile("fairsilo")
 
 
 @pytest.fixture(scope="session")
 def raw_data_dir() -> Path:
-    """The folder with the published COMPAS and DRUG files, which this repository may not carry."""
+    """The folder with the published COMPAS and DRUG files, which may not be redistributed."""
     named = os.environ.get("FAIRSILO_DATA")
     beside = Path(__file__).parents[2] / "shared" / "data" / "raw"
     folder = Path(named) if named else beside
@@ -64,7 +64,7 @@ def raw_data_dir() -> Path:
 
 @pytest.fixture
 def data_dir_of(request: pytest.FixtureRequest) -> Callable[[str], Path | None]:
-    """The folder to load a data set from; what the package ships is tested in any case."""
+    """The folder to load a data set from; None for data sets shipped with the package."""
 
     def folder(name: str) -> Path | None:
         if DATASETS[name].shipped:

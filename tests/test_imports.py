@@ -1,4 +1,4 @@
-"""Imports point one way only, down the list of parts in the design."""
+"""Packages import only from earlier layers of LAYERS."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_compute_parts_import_without_tables_and_forms() -> None:
 
 
 def test_a_message_of_the_masks_loads_no_tables() -> None:
-    """A silo answers every message in a new process; pandas would be half of what it costs."""
+    """A silo answers every message in a new process; pandas would be half of its cost."""
     heavy = {"jax", "pandas", "pyarrow", "scipy", "sklearn", "sqlalchemy"}
     modules = "sys, fairsilo.flower.client, fairsilo.flower.masked"
     code = f"import {modules}; print({heavy} & {{*sys.modules}})"

@@ -1,4 +1,4 @@
-"""The benchmarks run on tiny data, so that they never rot, and the oracle catches a cheat."""
+"""The benchmarks run on tiny data, and the oracle detects wrong results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_oracle_descends_the_loss_by_finite_differences(hidden: tuple[int, .
         z = (h @ weight + bias)[:, 0]
         return float(np.mean(np.logaddexp(0, z) - work.y * z))
 
-    # Away from the kinks: a row whose first layer is silent sits on one while biases are zero.
+    # Random, to avoid kinks: with zero biases, a row whose first layer is all zero is on one.
     theta = work.starts[0] + np.random.default_rng(1).normal(0, 0.1, work.starts.shape[1])
     steps = np.eye(len(theta)) * 1e-6
     slopes = [(loss(theta + step) - loss(theta - step)) / 2e-6 for step in steps]
@@ -52,7 +52,7 @@ def test_a_contestant_that_computes_something_else_is_refused() -> None:
 
 
 def test_contestants_without_an_environment_take_turns_and_match() -> None:
-    """Ours and NumPy's; the peers need what `make bench` installs."""
+    """Only FairSilo and NumPy; the other contestants need packages from `make bench`."""
     able = [one for one in CONTESTANTS if not one.packages]
     found = cpu.turns(tiny((8, 4), 2), 2, 1, able, {"fairsilo": 3, "numpy": 2})
     assert set(found) == {"fairsilo", "numpy"}

@@ -1,4 +1,4 @@
-"""`fairsilo export`, whole, and its mistakes."""
+"""`fairsilo export` end to end, and its error messages."""
 
 from __future__ import annotations
 

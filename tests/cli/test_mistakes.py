@@ -190,7 +190,7 @@ def test_a_group_with_a_comma_or_the_name_na(
 
 
 def test_out_is_tried_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The user may be root, who may write everywhere, so the system's answer is given here.
+    # root may write everywhere, so the system's answer is faked.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     words = ["train", "--data", "nowhere.csv", "--out", str(tmp_path / "deep" / "run")]
     done = CliRunner().invoke(app, words)

@@ -1,4 +1,4 @@
-"""`fairsilo train --dp-epsilon` as a user meets it."""
+"""`fairsilo train --dp-epsilon` end to end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = (
 
 
 def declared(frame: pd.DataFrame) -> Schema:
-    """The schema that the silos would agree on, with bounds nobody read off the rows."""
+    """The schema that the silos would agree on, with bounds that do not depend on the rows."""
     schema = infer_schema(frame, label="label", group="group", exclude=("client", "part"))
     features = tuple(
         Number(name=f.name, bounds=(-5.0, 5.0)) if isinstance(f, Number) else f
@@ -76,7 +76,7 @@ def test_noise_that_is_not_shared_is_more(options: Options) -> None:
         execute(Options(**{**vars(options), "dp_noise": noise, "solver": "agp", "rounds": 2}))
         for noise in ("shared", "full")
     )
-    # Four silos of which any three may be summed: 4/3 of the variance against four times it.
+    # Four silos, t = 3: the variance is 4/3 sigma^2 with shared noise, 4 sigma^2 with full.
     ratio = full.metrics["train"]["dgeo_noise"] / shared.metrics["train"]["dgeo_noise"]
     assert ratio == pytest.approx(3**0.5, rel=0.25), "up to the noise in the counts"
     assert [one["release"] for one in full.metrics["dp"]["ledger"]] == [

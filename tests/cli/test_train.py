@@ -1,4 +1,4 @@
-"""`fairsilo train` and `predict`, whole."""
+"""`fairsilo train` and `predict` end to end."""
 
 from __future__ import annotations
 

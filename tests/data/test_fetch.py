@@ -21,7 +21,7 @@ GOOD = b"1,2,3\n" * 1000
 
 
 class Server(HTTPServer):
-    """Serves `pages`; a promise of more bytes than it sends makes a broken-off answer."""
+    """Serves `pages`; a Content-Length above the bytes sent makes a truncated answer."""
 
     pages: dict[str, bytes]
     promise_more = 0

@@ -51,7 +51,7 @@ def test_example(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`quickstart` is tested with the estimator."""
+    """All examples but `quickstart`, which is tested with the estimator."""
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         runpy.run_path(str(script), run_name="__main__")

@@ -1,4 +1,4 @@
-"""The site builds strictly, asks nobody else for anything, and names every option."""
+"""The site builds in strict mode, makes no requests to other hosts, and names every option."""
 
 from __future__ import annotations
 

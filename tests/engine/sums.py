@@ -1,4 +1,4 @@
-"""The sums compiled, as engines ask for them: else every operation is a program of its own."""
+"""The sums, compiled as in the engines: otherwise every operation is compiled separately."""
 
 from fairsilo.compute import jax
 from fairsilo.engine import local_sums, row_sums

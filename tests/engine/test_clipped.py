@@ -1,4 +1,4 @@
-"""Clipping bounds what one row can do, whatever is in it."""
+"""Clipping bounds the effect of one row, whatever its values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLACK = 1 + 1e-12
 
 
 def table(row: list[float], y: int, cell: int, extra: bool) -> Rows:
-    """Five harmless rows and, with `extra`, the one in question; else a row of no cell."""
+    """Five ordinary rows and, with `extra`, the given row; else a row of zeros in no cell."""
     rng = np.random.default_rng(0)
     x = np.vstack([rng.normal(size=(5, FEATURES)), row])
     member = np.zeros((2, 6))

@@ -1,4 +1,4 @@
-"""Codes straight from the encoder stand for its matrix, and are not copied on their way."""
+"""Codes taken directly from the encoder equal its matrix, and are not copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of few rounds are compiled quickly, where the compiler can, and say the same."""
+"""Programs of few rounds are compiled with QUICK, if available, and give the same results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_gpu_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_solver_takes_the_same_steps_either_way(
     solver: Newton | Lbfgs | Agp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As users' programs of L-BFGS and AGP are compiled, and as Newton's and all tests' are."""
+    """Both option sets: users' L-BFGS and AGP have none, Newton and all tests have QUICK."""
     if quick_options() is None:
         pytest.skip("NOT TESTED: this XLA has no choice of emitters")
     rng = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""The engines agree with each other and with the paper's equations, read slowly."""
+"""The engines agree with each other and with the slow oracle of the paper's equations."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_local_constraints_are_the_clients_own_estimates() -> None:
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), one, other
         )
-    # The gradient of the Lagrangian is the sum that AGP's clients send, multipliers their own.
+    # The gradient of the Lagrangian is the sum that AGP's clients send.
     assert got.jac is not None
     np.testing.assert_allclose(
         compiled_local(model, Order.LAGRANGIAN, silos, query).grad,
@@ -232,7 +232,7 @@ def test_pieces_of_long_tables_add_up_to_the_whole(k: int) -> None:
 
 
 def test_rounds_as_a_gpu_is_given_them_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several at a time, a number of rounds that this does not divide, another compiler option."""
+    """Several rounds per call, a total that is not a multiple, and other compiler options."""
     rng = np.random.default_rng(4)
     n, model = 60, logistic_regression(3)
     leaves = (

@@ -1,4 +1,4 @@
-"""The private engine without noise is the engine; with noise its noise is the promised one."""
+"""Without noise the private engine equals the plain one; with noise, the noise is as planned."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_without_noise_the_sums_are_the_plain_ones(order: Order, whole: bool) ->
     w, v = weigh(federation, [PAIR], "pooled", totals_of(federation, [PAIR]))
     rows = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
     plain = Clientwise(logistic_regression(3), rows, federation.offsets)
-    # The curvature is that of L alone, so the plain one is asked without a multiplier.
+    # The private curvature is that of L alone, so the plain query has multiplier zero.
     query = Query(jnp.asarray(table.package_theta), jnp.zeros(1))
     wanted = plain.answer(query, order)
     found = engine(table, QUIET, WIDE, whole).answer(query, order)
@@ -120,7 +120,7 @@ def test_training_stops_before_the_budget_is_passed() -> None:
 
 
 def test_the_noisy_solver_without_noise_finds_the_constrained_optimum() -> None:
-    """Only the curvature of the start, and a ridge: slower than Newton, to the same point."""
+    """With only the start's curvature and a ridge, slower than Newton, but to the same point."""
     table = make(3, SIZES, 3)
     federation = table.federation
     w, v = weigh(federation, [PAIR], "pooled", totals_of(federation, [PAIR]))

@@ -1,4 +1,4 @@
-"""What is trained: against the command line, scikit-learn, and the constraint's definition."""
+"""Trained models against the command line, scikit-learn, and the constraint's definition."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_separate_training_votes_and_averages() -> None:
         alone = FedFairClassifier().fit(t.X[mine], t.y[mine], sensitive_features=t.group[mine])
         members.append(alone)
     votes = np.mean([one.predict(t.X) == "1" for one in members], axis=0)
-    # Each client alone fits an encoder of its own, which moves rows on the boundary.
+    # Clients trained separately have their own encoders, which moves rows on the boundary.
     assert np.mean((votes > 0.5) == (clf.predict(t.X) == "1")) > 0.995
     mean = np.mean([one.predict_proba(t.X) for one in members], axis=0)
     np.testing.assert_allclose(clf.predict_proba(t.X), mean, atol=1e-3)

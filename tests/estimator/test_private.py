@@ -1,4 +1,4 @@
-"""Differential privacy in the estimator: the private run's code, declared bounds, a price."""
+"""Differential privacy in the estimator: same result as a private run, declared bounds, cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def private(**given: Any) -> FedFairClassifier:
 def test_a_private_fit_has_its_price() -> None:
     clf = private().fit(ROWS.X, ROWS.y, **ROWS.extra)
     assert clf.dp_ is not None
-    # What measures the trained model is not released here, so a part of the budget is left.
+    # The estimator does not release the final measurement, so part of the budget is left.
     assert 7 < clf.dp_["epsilon_spent"] < 8
     assert clf.dp_["noise"] == "shared"
     assert clf.dp_["releases"] == 1 + 1 + 6 * 2 + 1
@@ -45,7 +45,7 @@ def test_without_noise_it_is_the_private_run(
     monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
     path = tmp_path / "rows.csv"
     frame = ROWS.X.assign(label=ROWS.y, client=ROWS.client, part="train")
-    # The command line has test rows; what they are does not matter to the training.
+    # The command line needs test rows; they do not affect the training.
     test = frame.iloc[:40].assign(part="test")
     pd.concat([frame, test]).to_csv(path, index=False)
     clf = private().fit(ROWS.X, ROWS.y, **ROWS.extra)

@@ -1,4 +1,4 @@
-"""The intervals hold the truth as often as they say, over 1,000 federations."""
+"""The intervals have their nominal coverage, over 1,000 federations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_intervals_hold_the_truth(sizes: tuple[int, int], silos: int) -> None:
         assert 0.93 <= found["held"][name] <= 0.97, name
     for name in SURE:
         assert found["held"][name] >= 0.95, name
-    # An approximation, and losses are skewed: a little below what it says is what can be had.
+    # Approximations for skewed losses: the coverage may be slightly below the nominal one.
     for name in ("loss gap, normal", "loss gap, mean, normal", "rate gap, mean, normal"):
         assert 0.92 <= found["held"][name] <= 0.97, name
     for name in ("chebyshev", "cantelli", "normal"):

@@ -1,4 +1,4 @@
-"""The exported graph, run by onnxruntime on real and awkward rows: the numbers of `predict`."""
+"""The exported graph gives the numbers of `predict`, by onnxruntime, on real and odd rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trained(folder: Path, options: Options) -> Saved:
 
 
 def feed(frame: pd.DataFrame, schema: Schema) -> dict[str, Any]:
-    """What a user writes: numbers as double, categories as text, missing as NaN or ""."""
+    """The graph's inputs: numbers as double, categories as text, missing as NaN or ""."""
     return {
         feature.name: frame[[feature.name]].to_numpy(np.float64)
         if isinstance(feature, Number)

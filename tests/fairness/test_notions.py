@@ -1,6 +1,6 @@
-"""Every notion of fairness, row by row: the slow reading of its definition, and fairlearn's metric.
+"""Every notion of fairness against its definition, row by row, and against fairlearn's metric.
 
-fairlearn measures rates where we train on losses; so its metrics are compared with `rate_gap`.
+fairlearn measures rates, but we train on losses; so its metrics are compared with `rate_gap`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_the_mean_over_clients_is_the_average_of_their_own() -> None:
     (constraint,) = NOTIONS["demographic-parity"](comparisons([0, 1], "pairs"), [1], 2)
     each = [slow("demographic-parity", part, [0], [1], 1) for part in rows.parts()]
 
-    # theta is the same for all, so that a client's own D is the definition on its rows.
+    # All clients have the same theta, so a client's D is the definition on its rows.
     assert measured(rows, (constraint,), "mean")[0] == pytest.approx(np.mean(each))
 
 

@@ -1,4 +1,4 @@
-"""Row weights, by hand, and what is refused."""
+"""Row weights against calculations by hand, and refused inputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_weights_by_hand() -> None:
 
 
 def test_small_cells_by_hand() -> None:
-    """With at least two rows a cell, client 0's one row of (1,1) takes no part."""
+    """With a minimum of two rows per cell, client 0's single row of (1,1) is left out."""
     rows = federation()
     totals = totals_of(rows, [PAIR], min_cell=2)
     np.testing.assert_array_equal(totals.cells, [[0, 2], [0, 3]])

@@ -18,7 +18,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bounded() -> Iterator[None]:
-    """The test ends in time, if only by an error."""
+    """Fail the test if it takes longer than LONGEST."""
 
     def over(*_: object) -> None:
         raise TimeoutError(f"the test took more than {LONGEST} s")

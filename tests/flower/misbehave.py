@@ -41,9 +41,9 @@ MISBEHAVE = """
 
 @contextmanager
 def misbehaving(net: Net, ways: dict[str, str]) -> Iterator[None]:
-    """Nodes run the app that the server sends; here it comes with misbehaviour for some silos.
+    """Make some silos misbehave, through the app that the server sends to all nodes.
 
-    silo-2 is killed as soon as it was asked what it is silent on.
+    silo-2 is killed as soon as it gets the question that it does not answer.
     """
     package = net.space.app / "fairsilo_app" / "client_app.py"
     kept = package.read_text()

@@ -40,12 +40,12 @@ from fairsilo.flower.workspace import Workspace
 from tests.flower.proxy import Proxy, recording
 
 ROWS = 400
-"""Of every silo."""
+"""Rows of every silo."""
 
 
 @dataclass
 class Net:
-    """The folder, its processes, and what the silos sent."""
+    """The folder, its processes, and the proxy with the silos' messages."""
 
     space: Workspace
     group: Processes
@@ -53,35 +53,35 @@ class Net:
     all: tuple[Member, ...] = ()
     """All silos that have a key; the federation file may name fewer."""
     pace: float = 15.0
-    """Seconds that an exchange takes on this machine, as the first run found."""
+    """Seconds that an exchange takes on this machine, measured in the first run."""
 
     def __post_init__(self) -> None:
         self.all = self.space.charter.silos
 
     @property
     def patience(self) -> float:
-        """Seconds that a silo has to answer where another one stays silent."""
+        """The timeout in seconds for answers while another silo stays silent."""
         return round(max(20.0, 3 * self.pace))
 
     def agree(self, **changes: Any) -> None:
-        """Another federation file for everybody: nodes read theirs anew for every message."""
+        """Write a new federation file for all; nodes read theirs again for every message."""
         charter = self.space.charter.model_copy(update=changes)
         self.space.federation.write_text(charter.to_json())
         for name in charter.names:
             (self.space.silo(name) / FILE).write_text(charter.to_json())
 
     def start(self, name: str) -> None:
-        """A node, which reaches the SuperLink through the proxy."""
+        """Start a node, which reaches the SuperLink through the proxy."""
         start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address)
 
     def start_all(self) -> None:
-        """The nodes of all silos of the federation file that are not up."""
+        """Start the nodes that are not running of all silos in the federation file."""
         for name in self.space.charter.names:
             if not self.group.alive(name):
                 self.start(name)
 
     def start_stranger(self, name: str) -> None:
-        """A node beside the silos, with the settings of silo-1 and a key or CA of its own."""
+        """Start an unknown node, with the settings of silo-1 but another key or CA."""
         own = self.space.silo(name)
         ignored = shutil.ignore_patterns("*.key*", ".flwr")
         shutil.copytree(self.space.silo("silo-1"), own, ignore=ignored)
@@ -95,7 +95,7 @@ class Net:
     def run(
         self, out: Path, watch: Callable[[Event], None] = lambda event: None, **how: Any
     ) -> None:
-        """`fairsilo flower run`, begun again while the SuperLink is still coming up."""
+        """`fairsilo flower run`, retried until the SuperLink is up."""
         for _ in range(60):
             try:
                 run_and_follow(self.space, RunConfig(out=out, **how), watch)
@@ -110,7 +110,7 @@ class Net:
 
 @contextmanager
 def federation(folder: Path, silos: int) -> Iterator[Net]:
-    """SuperLink, proxy and registered silos, which answer in the clear, too; nodes are not up."""
+    """SuperLink, proxy and registered silos that allow answers in the clear; no nodes yet."""
     space = make_demo(folder / "work", silos, rows=ROWS * silos, rounds=2)
     for name in space.charter.names:
         settings = space.silo(name) / "silo.toml"
@@ -142,7 +142,7 @@ def wait_for(log: Callable[[], str], text: str, seconds: float = 90.0) -> None:
 
 @dataclass
 class OpenPost:
-    """Silos of this process that answer in the clear, whatever the federation file says."""
+    """Silos in this process that answer in the clear, ignoring the federation file."""
 
     space: Workspace
     vectors: list[npt.NDArray[np.float64]] = field(default_factory=list)
@@ -163,7 +163,7 @@ class OpenPost:
 
 
 def vectors_of(space: Workspace, folder: Path) -> npt.NDArray[np.float64]:
-    """Every number that a silo computes in an undisturbed run: the run is the same one here."""
+    """Every number that a silo computes in a run without faults, by repeating it here."""
     post, charter = OpenPost(space), space.charter
     journal = Journal(folder / "journal", charter.fingerprint, False)
     session = Session(charter, Plain(post, 1.0), journal, post.present(), lambda event: None)
@@ -172,7 +172,7 @@ def vectors_of(space: Workspace, folder: Path) -> npt.NDArray[np.float64]:
 
 
 def command_lines() -> list[str]:
-    """Of all processes of this machine."""
+    """The command lines of all processes of this machine."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

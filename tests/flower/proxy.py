@@ -1,4 +1,4 @@
-"""A proxy that stands between silos and SuperLink, ends their TLS and keeps what silos send."""
+"""A proxy between silos and SuperLink that terminates TLS and records what silos send."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairsilo.flower.workspace import Workspace
 
 
 class Proxy:
-    """Speaks with the server's own certificate, which the coordinator could always do."""
+    """Uses the server's own certificate, as a dishonest coordinator could."""
 
     def __init__(self, space: Workspace) -> None:
         self.upstream = space.address.rpartition(":")
@@ -29,7 +29,7 @@ class Proxy:
             context.set_alpn_protocols(["h2"])
         self.address = ""
         self.kept: list[bytearray] = []
-        """What came from the silos, one for each connection."""
+        """The bytes from the silos, by connection."""
 
     def received(self) -> bytes:
         """All that the silos sent."""
@@ -44,7 +44,7 @@ class Proxy:
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, _, port = self.upstream
-        # Either side may be gone at any time, and the SuperLink is, where a test kills it.
+        # Either side may close at any time; some tests kill the SuperLink.
         with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             server = await asyncio.open_connection(host, int(port), ssl=self.towards_server)
             kept = bytearray()
@@ -91,10 +91,10 @@ def recording(space: Workspace) -> Iterator[Proxy]:
 
 
 def share_found(values: npt.NDArray[np.float64], data: bytes) -> float:
-    """Which share of the numbers occurs in the bytes, as float64 at any offset or as text.
+    """The share of the numbers that occurs in the bytes, as float64 at any offset or as text.
 
-    Numbers with fewer than three bytes that are not zero are left out (0, 1, 256 and so on): a
-    run of zeros in any frame of the protocol looks like them.
+    Numbers with fewer than three nonzero bytes (0, 1, 256 and so on) are ignored: they look like
+    runs of zeros, which occur in any frame of the protocol.
     """
     parts = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8)
     looked_for = np.unique(values[np.count_nonzero(parts, axis=1) >= 3])

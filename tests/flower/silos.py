@@ -1,4 +1,4 @@
-"""A federation in this process: real silos with files and keys, and a post that can misbehave."""
+"""A federation in this process: real silos with files and keys, and faulty message delivery."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairsilo.model import MODELS
 from fairsilo.run import Run, execute
 
 Change = Callable[[str, int, Record], Record | Fault | None]
-"""(silo, number of the exchange, its answer) -> what the server gets; None leaves it as it is."""
+"""(silo, number of the exchange, its answer) -> what the server gets; None: the answer itself."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ def make_town(
 
 
 def bounded(schema: Schema) -> Schema:
-    """The schema with bounds that nobody read off the rows."""
+    """The schema with bounds that do not depend on the rows."""
     features = tuple(
         f.model_copy(update={"bounds": (-5.0, 5.0)}) if isinstance(f, Number) else f
         for f in schema.features
@@ -84,7 +84,7 @@ def bounded(schema: Schema) -> Schema:
 
 
 def budget_lines(charter: Charter) -> str:
-    """A silo's own budget: that of one run."""
+    """The settings of a silo's own budget, equal to that of one run."""
     if charter.dp is None:
         return ""
     dp = charter.dp
@@ -93,7 +93,7 @@ def budget_lines(charter: Charter) -> str:
 
 @dataclass
 class TownPost:
-    """Brings records to silos of this process, each a fresh call with its state put back."""
+    """Delivers records to silos in this process; each call restores the silo's state."""
 
     town: Town
     change: Change = lambda name, exchange, record: None
@@ -131,7 +131,7 @@ class TownPost:
 def train(
     town: Town, post: TownPost, journal: Path, resume: bool = False, baseline: bool = False
 ) -> tuple[Any, list[dict[str, Any]]]:
-    """A session over the town; what it finished with and what it said."""
+    """Run a session over the town; its result and its events."""
     events: list[dict[str, Any]] = []
     gather = gather_for(town.charter, post, post.run, 1.0)
     keep = Journal(journal, town.charter.fingerprint, resume)
@@ -140,7 +140,7 @@ def train(
 
 
 def simulate(town: Town, folder: Path, without: tuple[str, ...] = ()) -> Run:
-    """`fairsilo train` on the same rows, less those of some silos."""
+    """`fairsilo train` on the same rows, without those of some silos."""
     charter = town.charter
     path = folder / "simulated.csv"
     town.table[~town.table["client"].isin(without)].to_csv(path, index=False)

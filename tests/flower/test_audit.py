@@ -1,4 +1,4 @@
-"""A saved model measured anew on the silos' rows, in the clear and behind masks."""
+"""A saved model audited on the silos' rows, in the clear and behind masks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_network_says_what_the_simulation_says(tmp_path: Path) -> None:
 
 
 def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Lists, which are intervals, as columns of their own."""
+    """Split lists (intervals) into separate columns."""
     spans = [str(name) for name in frame.columns if isinstance(frame[name].iloc[0], list)]
     ends = {f"{name}.{k}": [span[k] for span in frame[name]] for name in spans for k in (0, 1)}
     return frame.drop(columns=spans).assign(**ends)
@@ -123,7 +123,7 @@ def test_a_model_of_another_table_is_refused(tmp_path: Path) -> None:
 
 
 def with_answers(folder: Path, **values: Any) -> Town:
-    """Silos whose tables have the decisions and scores of a model that nobody here trained."""
+    """Silos whose tables have the decisions and scores of a model trained elsewhere."""
     town = make_town(folder, **values)
     rng = np.random.default_rng(5)
     score = 1 / (1 + np.exp(-town.table["x0"] - rng.normal(size=len(town.table))))

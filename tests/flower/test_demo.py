@@ -1,4 +1,4 @@
-"""Real processes of their own: Flower's own simulation, and Control-C in `fairsilo flower demo`."""
+"""Separate processes: Flower's own simulation, and Control-C in `fairsilo flower demo`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bo
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="NOT TESTED in Flower's simulation: no Ray")
 def test_in_flowers_simulation_it_equals_ours(tmp_path: Path) -> None:
-    """Ray plays the silos, masks and all."""
+    """Ray runs the silos, with secure aggregation."""
     space, out = make_demo(tmp_path / "work", 3, rows=900, rounds=2), tmp_path / "run"
     port = free_ports(1)[0]
     with processes(tmp_path / "logs") as group:
@@ -36,7 +36,7 @@ def test_in_flowers_simulation_it_equals_ours(tmp_path: Path) -> None:
 
 
 def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:
-    # A shell that starts the tests in the background has them ignore Control-C.
+    # Tests started in the background by a shell ignore Control-C; this restores it.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heed}; from fairsilo.cli import main; main()"
     child = subprocess.Popen(

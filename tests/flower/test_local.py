@@ -1,4 +1,4 @@
-"""LCO over silos: the optimum of the simulation's LCO, though no D_i and no multiplier travels."""
+"""LCO over silos has the simulation's optimum, although no D_i and no multiplier is sent."""
 
 from __future__ import annotations
 

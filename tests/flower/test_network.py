@@ -1,8 +1,8 @@
 """Real processes on loopback, behind masks: SuperLink, nodes, TLS, keys; strangers, a silo killed.
 
-An exchange costs seconds here, so the tests of a file share one running federation, in the order in
-which they stand, and runs are of two rounds: the first sums are at zero, the second at a model.
-Rounds are a pure function of the sums, and the simulation is stopped after as many.
+An exchange takes seconds here, so the tests of a file share one running federation, in file order,
+and runs have two rounds: the first sums are at zero, the second at a model. Rounds are a pure
+function of the sums, and the simulation is stopped after the same number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LATE = "silo-4"
 
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
-    """SuperLink and nodes of four silos but one, which comes late."""
+    """SuperLink and the nodes of three of four silos; the fourth joins late."""
     with federation(tmp_path_factory.mktemp("network"), 4) as found:
         for name in found.space.charter.names:
             if name != LATE:
@@ -58,19 +58,19 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     assert not (out / "journal").exists()
     assert load(out).description["client_names"] == list(net.space.charter.names)
     assert "PRIVATE KEY" not in net.group.log("superlink")
-    # None of the thousands of numbers that silos computed is in what they sent.
+    # None of the thousands of numbers that silos computed occurs in what they sent.
     assert share_found(vectors_of(net.space, tmp_path), net.proxy.received()) == 0.0
 
 
 def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path: Path) -> None:
-    """The four silos' counts were opened in the first test: less three, they would be silo-2's."""
+    """The first test opened the counts of four silos; those of three would reveal silo-2's."""
     net.agree(silos=tuple(silo for silo in net.all if silo.name != "silo-2"))
     with pytest.raises(FairSiloError, match=r"refused: .* one silo's share by subtraction"):
         net.run(tmp_path / "run", timeout=net.patience)
 
 
 def test_killed_behind_masks_it_is_the_simulation_without_it(net: Net, tmp_path: Path) -> None:
-    """silo-2 shares its masks, is asked for its sums, and dies before they leave."""
+    """silo-2 shares its masks, is asked for its sums, and is killed before it sends them."""
     net.agree(recount=True, silos=net.all)
     with misbehaving(net, {"silo-2": "encoder silent"}):
         net.run(tmp_path / "run", timeout=net.patience)

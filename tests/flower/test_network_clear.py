@@ -1,6 +1,6 @@
 """Real processes on loopback, in the clear: server, SuperLink or a silo fails; then with noise.
 
-As in `test_network` the tests share one running federation, in the order in which they stand.
+As in `test_network`, the tests share one running federation, in file order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.flower.proxy import share_found
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
 SILOS = 7
-"""Of which the first four are the federation of the first test."""
+"""All silos; the first four are the federation of the first test."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_server_and_superlink_killed_in_the_clear(net: Net, tmp_path: Path) -> N
     assert metrics_of(out)["rounds"] == 2
     assert metrics_of(out)["clients"] == 4
     net.pace = max(entry["seconds"] for entry in metrics_of(out)["network"]["rounds"])
-    # The control of the test behind masks: without them nearly all of the silos' numbers are found.
+    # Control for the test behind masks: in the clear nearly all of the silos' numbers are found.
     assert share_found(vectors_of(net.space, tmp_path), net.proxy.received()) > 0.99
     net.run(out, audit=out)
     found = json.loads((out / "audit.json").read_text())
@@ -90,9 +90,9 @@ def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> No
             net.run(tmp_path / "run", timeout=net.patience)
     finally:
         shutil.copy(tmp_path / "table.csv", table)
-        # What comes now is late, and belongs to a run that is over.
+        # Its answer now is late and belongs to a run that has ended.
         (net.space.silo("silo-3") / "answer").touch()
-    # Nobody asks these any more.
+    # These silos are not asked again.
     for name in ("silo-1", "silo-6", "silo-7"):
         net.group.kill(name)
     metrics = metrics_of(tmp_path / "run")

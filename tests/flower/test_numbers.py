@@ -42,7 +42,7 @@ def test_equals_the_sums_of_the_simulation(
     order: Order, seed: int, n: int, features: int, classes: int, k: int
 ) -> None:
     x, y, w, v = rows_of(seed, 40, features, classes, k)
-    # Rows of weight zero, not fewer rows, in the simulation: JAX compiles for every new shape.
+    # The simulation gets rows of weight zero instead of fewer rows: JAX compiles for each shape.
     w[n:], v[:, n:] = 0, 0
     model = MODELS["lr"](features, classes)
     rng = np.random.default_rng(seed + 1)

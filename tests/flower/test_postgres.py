@@ -1,4 +1,4 @@
-"""A silo whose table is in PostgreSQL, against a real server where its programs are installed."""
+"""A silo whose table is in PostgreSQL, with a real server if its programs are installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.flower.silos import make_town
 
 
 def _as_somebody(command: list[str]) -> list[str]:
-    """PostgreSQL does not run as root; in a container one often is."""
+    """Run a command as another user if root (as in containers): PostgreSQL refuses root."""
     if os.getuid() != 0:
         return command
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
@@ -35,7 +35,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     found = {name: shutil.which(name) for name in ("initdb", "pg_ctl")}
     if not all(found.values()):
         pytest.skip("NOT TESTED on PostgreSQL: its programs are not installed")
-    # Not below tmp_path_factory's folder, which nobody but its owner may enter.
+    # Not below tmp_path_factory's folder, which only its owner may enter.
     folder = Path("/tmp") / f"fairsilo-pg-{os.getpid()}"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)

@@ -1,4 +1,4 @@
-"""Differential privacy over silos: the simulation's private run, paid for by each silo itself."""
+"""Differential privacy over silos: same result as in simulation, charged to each silo's ledger."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_without_noise_it_is_the_simulation(
     for key in ("accuracy", "deo", "dgeo_pooled", "rows"):
         assert metrics["test"][key] == pytest.approx(run.metrics["test"][key], abs=1e-9)
     assert set(metrics) - {"network"} == set(run.metrics)
-    # Each silo counted for itself what the simulation counted for all.
+    # Each silo's ledger equals the one that the simulation keeps for all.
     counted = [(one["release"], one["times"]) for one in run.metrics["dp"]["ledger"]]
     names = [release.name for release in spent_by(town)]
     assert [(name, names.count(name)) for name, _ in counted] == counted
@@ -80,7 +80,7 @@ def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path
     assert metrics["train"]["dgeo_noise"] > 0
     assert metrics["by_client"] == []
     assert "for the noise of differential privacy" in (tmp_path / "run/report.html").read_text()
-    # Whoever reads a silo's ledger learns what was asked, and nothing of its rows.
+    # A silo's ledger contains the questions, but nothing about its rows.
     content = json.loads((town.folder / "silo0" / "ledger.json").read_text())
     assert set(content) == {"version", "shown", "released", "tables"}
     assert {key for line in content["released"] for key in line} == {
@@ -111,7 +111,7 @@ def ask(town: Town, kind: str = "totals", **values: Any) -> Record:
 
 
 def test_the_noise_of_an_answer_has_the_promised_variance(tmp_path: Path) -> None:
-    """In the clear all of it; the share under masks is the same code with another t."""
+    """In the clear each silo adds all of the noise; under masks the same code has t > 1."""
     town = make(tmp_path, rows=200, secure_aggregation=False)
     set_budget(town, 1e6)
     rows = town.table.query("client == 'silo0' and part == 'train'")
@@ -128,7 +128,7 @@ def test_the_noise_of_an_answer_has_the_promised_variance(tmp_path: Path) -> Non
 def test_the_share_is_dealt_by_the_fewest_that_can_be_summed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secure: bool, threshold: int | None, t: int
 ) -> None:
-    """Noise of one standard deviation, exactly: what is added is sigma / sqrt(t)."""
+    """With every draw exactly one standard deviation, sigma / sqrt(t) is added."""
     monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.ones(size))
     town = make(tmp_path, rows=200, secure_aggregation=secure, threshold=threshold)
     scalings = np.tile([0.0, 1.0, 0.0], len(town.charter.table.numbers))
@@ -140,7 +140,7 @@ def test_the_share_is_dealt_by_the_fewest_that_can_be_summed(
 
 
 def test_the_server_does_not_choose_the_noise(tmp_path: Path) -> None:
-    """Neither another federation file nor questions out of turn get more than the budget."""
+    """Neither another federation file nor out-of-order questions exceed the budget."""
     town = make(tmp_path, rows=200, secure_aggregation=False)
     softer = town.charter.model_copy(update={"dp": Privacy(epsilon=500.0)})
     asked = Ask("totals", 1, softer.fingerprint)
@@ -230,7 +230,7 @@ def test_an_audit_sees_test_rows_only_and_costs_nothing(tmp_path: Path) -> None:
 def test_that_a_training_row_came_or_went_shows_in_no_refusal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither within a run, nor where it is resumed, nor over other silos than before."""
+    """Neither within a run, nor when it is resumed, nor over other silos than before."""
     town = make(tmp_path / "town", rounds=1)
     for name in town.charter.names:
         path = town.settings(name)
@@ -249,7 +249,7 @@ def test_that_a_training_row_came_or_went_shows_in_no_refusal(
         finished, _ = train(town, TownPost(town, drop), tmp_path / "first")
     assert len(finished.silos) == 4
     assert "the table changed since the run began" in caplog.text
-    # The counts of training rows, noisy as they are, may be opened over any silos ...
+    # Noisy counts of training rows may be opened over any silos ...
     fewer = TownPost(town, absent=("silo1",), run="2")
     steps = {True: [], False: []}  # type: dict[bool, list[str]]
     for changed in (False, True):
@@ -320,7 +320,7 @@ def test_shares_of_noise_suffice_for_the_smallest_sum_that_a_lying_server_opens(
         many = tuple(member.model_copy(update={"name": str(i)}) for i in range(silos))
         return charter.model_copy(update={"silos": many, **values}).smallest_sum
 
-    # As docs/secure-aggregation.md has it, and its attack in tests/privacy/test_lying_server.py.
+    # As in docs/secure-aggregation.md and the attack in tests/privacy/test_lying_server.py.
     assert [smallest(n) for n in (3, 4, 7, 10, 50)] == [3, 3, 5, 6, 27]
     assert smallest(50, threshold=26) == 4
     assert smallest(50, signed_survivors=True) == 34

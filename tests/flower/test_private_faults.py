@@ -1,4 +1,4 @@
-"""Silos and servers that are lost in a private run: what was asked is paid for, and no more."""
+"""Silos and servers lost in a private run: exactly the answered questions are charged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KilledError(BaseException):
 
 
 def test_a_question_asked_twice_costs_a_round(tmp_path: Path) -> None:
-    """Killed in the second round; the silos answered, so the answer is paid for and lost."""
+    """Killed in the second round: the silos answered, so the lost answer is charged."""
     town = make(tmp_path / "town", rounds=3, secure_aggregation=False)
 
     def kill(name: str, exchange: int, record: Record) -> Record | Fault | None:
@@ -66,7 +66,7 @@ def test_killed_within_the_very_first_question_it_is_paid_for_all_the_same(tmp_p
 
 
 def test_a_round_out_of_turn_costs_nothing(tmp_path: Path) -> None:
-    """Masks that are used up, or were never made, open nothing: so nothing is paid for them."""
+    """Used or missing masks reveal nothing, so nothing is charged."""
     town = make(tmp_path / "town", rounds=2)
     refused: list[str] = []
 
@@ -100,7 +100,7 @@ def lose(silo: str, *exchanges: int) -> Callable[[str, int, Record], Record | Fa
 def test_lost_within_the_first_round_it_is_the_simulation_of_the_others_with_fewer_rounds(
     tmp_path: Path, secure: bool
 ) -> None:
-    """The sum over those who answered is used as it is; a recount is paid for with a round."""
+    """The sum over the silos that answered is used; a recount costs the budget of one round."""
     town = make(tmp_path / "town", rounds=4, secure_aggregation=secure)
     # Before the first round: 1 advertise, 2 share, 3-4 encoder, 5-6 totals; in the clear two.
     post = TownPost(town, lose("silo1", 7 if secure else 3))
@@ -124,14 +124,14 @@ def test_lost_within_the_first_round_it_is_the_simulation_of_the_others_with_few
     assert metrics["train"]["loss"] == pytest.approx(losses.mean(), abs=1e-6)
     means = [losses[(s == g) & (y == 1)].mean() for g in (0, 1)]
     assert metrics["train"]["dgeo_pooled"] == pytest.approx(abs(means[0] - means[1]), abs=1e-6)
-    # Encoder and ridge are those of four silos and four rounds; it leads to the same place.
+    # Encoder and ridge are those of four silos and four rounds; the result is the same.
     shorter = replace(town, charter=town.charter.model_copy(update={"rounds": 3}))
     assert largest_gap(town, finished, simulate(shorter, tmp_path, without=("silo1",))) < 0.05
 
 
 @pytest.mark.parametrize("secure", [True, False])
 def test_two_losses_one_of_them_while_counting_again(tmp_path: Path, secure: bool) -> None:
-    """The round is then asked once more, because its sum is over more silos than the counts."""
+    """The round is then repeated, because its sum is over more silos than the counts."""
     town = make(tmp_path / "town", silos=6, rows=1200, rounds=4, secure_aggregation=secure)
     first, count = (9, 11) if secure else (4, 5)
 
@@ -141,7 +141,7 @@ def test_two_losses_one_of_them_while_counting_again(tmp_path: Path, secure: boo
 
     post = TownPost(town, change)
     if secure:
-        # Five of six may be opened by default: two lost are one too many.
+        # Of six silos t = 5 by default, so the loss of two is one too many.
         with pytest.raises(FairSiloError, match="use --resume when the silos are back"):
             train(town, post, tmp_path / "journal")
         return
@@ -174,7 +174,7 @@ def test_a_private_run_with_a_loss_is_resumed_to_the_same_model(tmp_path: Path) 
 
 
 def test_lost_at_the_evaluation_the_training_rows_are_not_spoken_of(tmp_path: Path) -> None:
-    """Sums over three silos and counts over four do not go together; the test rows' do."""
+    """Sums over three silos do not match counts over four; those of the test rows do."""
     town = make(tmp_path / "town", rounds=2, secure_aggregation=False)
     finished, _ = train(town, TownPost(town, lose("silo1", 5)), tmp_path / "journal")
     run = build_run(town.charter, finished, False)

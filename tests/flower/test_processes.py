@@ -1,4 +1,4 @@
-"""Children that are gone at the end, those included whose parent went before them."""
+"""All child processes are ended, including those whose parent ended before them."""
 
 from __future__ import annotations
 

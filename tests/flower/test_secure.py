@@ -1,4 +1,4 @@
-"""Secure aggregation through the real handlers: drop-outs, leaks, what the server ever sees."""
+"""Secure aggregation through the real handlers: drop-outs, leaks, what the server sees."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_with_recount_the_run_goes_on_without_the_lost_silo(tmp_path: Path) -> N
 
 
 def test_two_silos_lost_are_counted_out_without_recount(tmp_path: Path) -> None:
-    """With 8 silos and t = 6, the loss of two shows neither one's counts."""
+    """With 8 silos and t = 6, the loss of two reveals neither one's counts."""
     town = make_town(tmp_path / "town", silos=8, rows=1600)
 
     def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
@@ -68,7 +68,7 @@ def test_two_silos_lost_are_counted_out_without_recount(tmp_path: Path) -> None:
 
 
 def test_a_silo_silent_after_masking_is_in_the_sum(tmp_path: Path) -> None:
-    """Its shares are missing, the others' suffice, and it answers the next round again."""
+    """Its shares are missing, but the others' suffice, and it answers the next round."""
     town = make_town(tmp_path / "town")
 
     def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
@@ -142,7 +142,7 @@ def test_nothing_the_server_received_holds_a_value_of_a_silos_vector(tmp_path: P
         charter = read_charter(settings.federation)
         for ask in asked:
             for value in answer(settings, charter, ask, {}):
-                # Small whole numbers and zero are four bytes that chance writes anywhere.
+                # 0 and 1 would be found anywhere by chance.
                 if value not in (0.0, 1.0):
                     looked_for += 1
                     assert np.float64(value).tobytes() not in received
@@ -151,7 +151,7 @@ def test_nothing_the_server_received_holds_a_value_of_a_silos_vector(tmp_path: P
 
 
 def test_the_sums_on_the_wire_look_random(tmp_path: Path) -> None:
-    """Bits of masked words are fair coins; those of plain float64 sums are far from it."""
+    """Bits of masked words are like fair coins; those of plain float64 sums are not."""
     town = make_town(tmp_path / "town")
     post = TownPost(town)
     train(town, post, tmp_path / "journal")
@@ -169,7 +169,7 @@ def test_a_secure_silo_answers_no_plain_question(tmp_path: Path) -> None:
 
 
 def test_a_second_survivor_list_is_refused(tmp_path: Path) -> None:
-    """Two lists in one round would give a silo's seed share and its key share: its vector."""
+    """Two lists in one round would reveal both seed and key of a silo, and so its vector."""
     town = make_town(tmp_path / "town", rounds=1)
     refusals: list[str] = []
 
@@ -192,7 +192,7 @@ def test_a_second_survivor_list_is_refused(tmp_path: Path) -> None:
 def test_a_question_that_fails_does_not_change_what_an_open_round_is_guarded_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts over three silos, refused, do not open after a later question about a model failed."""
+    """Refused counts over three silos stay closed after a later query for a model failed."""
     town = make_town(tmp_path / "town", rounds=1)
     train(town, TownPost(town), tmp_path / "journal")
     told: list[str] = []
@@ -227,13 +227,13 @@ def test_the_key_must_be_the_one_in_the_federation_file(tmp_path: Path) -> None:
 
 
 def test_signed_survivor_lists(tmp_path: Path) -> None:
-    """A third exchange a round; a silo opens nothing without the others' signatures."""
+    """A third exchange per round; a silo reveals nothing without the others' signatures."""
     town = make_town(tmp_path / "town", signed_survivors=True, rounds=2)
     unsigned: list[str] = []
 
     def change(silo: str, exchange: int, record: Record) -> Record | Fault | None:
         if record.get("step") == "confirm" and silo == "silo3" and not unsigned:
-            # A server that leaves the signatures out, or tells silo0 another list.
+            # A server that omits the signatures, or sends silo0 another list.
             for others in (list(town.charter.names), ["silo0", "silo1", "silo2"]):
                 ask = letter("reveal", round=0, survivors=others, parcels={})
                 memory = dict(post.memories["silo0"])
@@ -253,7 +253,7 @@ def test_signed_survivor_lists(tmp_path: Path) -> None:
 
 
 def test_a_later_run_over_one_silo_less_is_refused(tmp_path: Path) -> None:
-    """Counts over four silos less counts over three are the fourth's; another run, same rows."""
+    """Counts over four silos minus those over three, from another run, reveal the fourth's."""
     town = make_town(tmp_path / "town", rounds=1)
     train(town, TownPost(town), tmp_path / "journal")
     fewer = TownPost(town, absent=("silo1",), run="2")
@@ -276,7 +276,7 @@ def test_with_recount_a_later_run_may_be_over_one_silo_less(tmp_path: Path) -> N
     train(town, TownPost(town), tmp_path / "journal")
     finished, _ = train(town, TownPost(town, absent=("silo1",), run="2"), tmp_path / "journal")
     assert len(finished.silos) == 3
-    # It is noted all the same: a federation file without `recount` would open no other counts.
+    # It is still recorded: a federation file without `recount` would open no other counts.
     shown = json.loads((town.folder / "silo0" / "ledger.json").read_bytes())["shown"]
     assert sorted(len(silos) for sets in shown.values() for silos in sets) == [3, 4]
 

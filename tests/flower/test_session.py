@@ -78,7 +78,7 @@ def test_beside_the_model_one_without_limit_and_every_silo_where_it_is_seen(tmp_
         assert one == pytest.approx(other)
     assert found["rounds"] == expected["rounds"]
     assert set(expected) <= set(found)
-    # A killed run that is resumed at its end still knows every silo's own tallies.
+    # A killed run that is resumed at its end still has every silo's own tallies.
     again, _ = train(town, TownPost(town), tmp_path / "journal", resume=True, baseline=True)
     assert build_run(town.charter, again, False).metrics["by_client"]
 
@@ -118,7 +118,7 @@ def test_a_silo_lost_before_the_evaluation(tmp_path: Path) -> None:
     finished, _ = train(town, post, tmp_path / "journal")
     assert "the evaluation is over the other 3" in finished.notes[0]
     metrics = build_run(town.charter, finished, False).metrics
-    # Those left say with their gaps how many of them have both cells.
+    # The remaining silos send with their gaps how many of them have both cells.
     assert metrics["train"]["dgeo_mean"] > 0
     left = town.table.query("client != 'silo0' and part == 'train'")
     assert metrics["train"]["rows"] == len(left)
@@ -187,7 +187,7 @@ def test_too_few_silos_stop_the_run_in_one_sentence(tmp_path: Path) -> None:
 
     with pytest.raises(FairSiloError, match="3 of at least 4 silos are left"):
         train(town, TownPost(town, change), tmp_path / "journal")
-    # Nothing of the failed exchange was kept: resumed with all silos it ends like any other run.
+    # Nothing of the failed exchange is kept: resumed with all silos, the run ends normally.
     finished, events = train(town, TownPost(town), tmp_path / "journal", resume=True)
     assert sum(event["event"] == "replayed" for event in events) == 4
     undisturbed, _ = train(town, TownPost(town), tmp_path / "other")
@@ -254,7 +254,7 @@ def test_a_journal_of_another_federation_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("secure", [False, True])
 def test_resuming_with_another_table_is_refused(tmp_path: Path, secure: bool) -> None:
-    """Another run of Flower's remembers nothing; the silo's ledger does."""
+    """A new Flower run has no state of the old one, but the silo's ledger has."""
     town = make_town(tmp_path / "town", secure_aggregation=secure, minimum_silos=4)
 
     def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
@@ -270,7 +270,7 @@ def test_resuming_with_another_table_is_refused(tmp_path: Path, secure: bool) ->
     told = "the silo's table changed since the run began"
     with pytest.raises(FairSiloError, match=told):
         train(town, TownPost(town, run="2"), tmp_path / "journal", resume=True)
-    # Another training may use it, and with the old table the first one goes on.
+    # Another training may use the new table; with the old one the first training continues.
     path.write_text("".join(rows))
     finished, _ = train(town, TownPost(town, run="3"), tmp_path / "journal", resume=True)
     undisturbed, _ = train(town, TownPost(town, run="4"), tmp_path / "other")

@@ -1,4 +1,4 @@
-"""What a silo answers, and what it refuses: its own policy, changed tables, strange questions."""
+"""A silo's answers and refusals: its own policy, changed tables, malformed questions."""
 
 from __future__ import annotations
 

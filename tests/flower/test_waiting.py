@@ -1,4 +1,4 @@
-"""Who takes part: the server waits for the silos of the federation file, and not for ever."""
+"""The server waits for the silos of the federation file, up to a timeout."""
 
 from __future__ import annotations
 

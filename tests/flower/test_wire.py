@@ -1,4 +1,4 @@
-"""The message layer, the post over a grid that misbehaves, the journal's files."""
+"""The message layer, the post over a faulty grid, the journal's files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_an_answer_must_fit_its_question(reply: Reply, told: str | None) -> None
 
 
 class Grid:
-    """Answers what it is told to, when it is told to."""
+    """A fake grid with scripted answers and delays."""
 
     def __init__(self, answers: dict[int, Any]) -> None:
         self.answers = answers
@@ -118,7 +118,7 @@ class Grid:
 
 @pytest.fixture
 def _in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Flower sets in the process of a ServerApp."""
+    """Set what Flower sets in the process of a ServerApp."""
     for name in ("_run_id", "_node_id", "_task_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
 

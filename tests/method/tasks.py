@@ -38,14 +38,14 @@ def task(
     engine: str = "pooled",
     rounds: int = 100,
 ) -> Task:
-    """A task with Newton and logistic regression unless told otherwise."""
+    """A task, by default with Newton and logistic regression."""
     model = model or logistic_regression(federation.x.shape[1], federation.classes)
     return Task(federation, model, pairs, epsilon, estimator, solver or Newton(), rounds, 0, engine)
 
 
 @dataclass(frozen=True)
 class Given:
-    """A predictor for two classes that reads the probability of class 1 off the first column."""
+    """A predictor for two classes; the first column is the probability of class 1."""
 
     def probabilities(self, x: Floats, s: Ints) -> Floats:
         return np.stack([1 - x[:, 0], x[:, 0]], axis=1)

@@ -1,4 +1,4 @@
-"""AF: the clients' sums against the formulas read naively, and the program against its bounds."""
+"""AF: the clients' sums against naive formulas, and the linear program against its bounds."""
 
 from __future__ import annotations
 

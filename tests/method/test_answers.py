@@ -1,4 +1,4 @@
-"""Many predictors asked at once say what each says when it is asked alone."""
+"""Many predictors evaluated at once give the same answers as each alone."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_missing_class_leaves_the_base_as_it_is() -> None:
 
 def test_as_a_method_it_follows_fedavg_and_says_so() -> None:
     federation = biased(1, [200, 210])
-    # Without the shift of the last feature the groups differ by chance only, not beyond mixing.
+    # Without the shift of the last feature the groups differ little enough for mixing.
     x = federation.x - np.eye(3)[2] * federation.s[:, None]
     federation = replace(federation, x=x, y=(x.sum(axis=1) + federation.x[:, 0] ** 3 > 0) * 1)
     trained = ceo(task(federation))

@@ -68,7 +68,7 @@ def test_lco_at_small_epsilon_collapses_instead_of_becoming_infeasible() -> None
 
 @pytest.mark.parametrize("many", [solve_many, st_many])
 def test_tables_of_different_length_share_a_program(many: Callable[..., Any]) -> None:
-    """Shorter tables are filled up with rows of weight zero: each gets what it gets alone."""
+    """Shorter tables are padded with rows of weight zero, which changes no result."""
     tasks = [task(biased(seed, [90 + seed, 80]), epsilon=0.05) for seed in (0, 7)]
     together = many(tasks, [0.02, 0.1])
     for one, solved in zip(tasks, together, strict=True):
@@ -78,14 +78,14 @@ def test_tables_of_different_length_share_a_program(many: Callable[..., Any]) ->
 
 
 def test_lco_with_more_clients_than_parameters() -> None:
-    """Twelve constraints, four parameters: the dual of every round is solved to the end."""
+    """Twelve constraints, four parameters: the dual of every round is solved exactly."""
     trained = lco(task(biased(5, [40] * 12), epsilon=0.02))
     assert trained.outcome.status is Status.CONVERGED
     assert trained.outcome.rounds <= 15
 
 
 def test_clients_that_leave_small_cells_out_are_counted() -> None:
-    """Four clients of which one has three rows of (0, 1): only their number is told."""
+    """One of four clients has only three rows of (0, 1): only the number of such clients shows."""
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     client = np.repeat(np.arange(4), 100)

@@ -185,7 +185,7 @@ def test_many_classes_or_pairs_are_refused() -> None:
 @pytest.mark.parametrize("after", sorted(BASES))
 @pytest.mark.parametrize("method", sorted(REPAIRS))
 def test_a_repair_follows_any_training(method: str, after: str) -> None:
-    """Every client's repair is the fit to the model it has, on its own rows."""
+    """Every client's post-processing is fitted to its model on its own rows."""
     federation = biased(3, [120, 150])
     base = METHODS[after](task(federation), None)
     repaired = repair(task(federation), None, method, REPAIRS[method], METHODS[after], after)

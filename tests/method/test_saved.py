@@ -1,4 +1,4 @@
-"""Predictors of every kind come back from a run folder to the last bit."""
+"""Predictors of every kind are restored exactly from a run folder."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_the_proxy_meets_its_targets_on_adult() -> None:
     for target, trained in zip(TARGETS, found, strict=True):
         assert trained.outcome.status is Status.CONVERGED
         assert trained.outcome.rounds <= 20
-        # The multiplier sees the true rates: at its limit, and not far below it.
+        # The multiplier follows the true rates, so the gap is at its limit, not far below.
         assert target - 0.005 <= apart(given, trained) <= target + 0.002
         assert abs(float(trained.outcome.last.d[0])) == pytest.approx(apart(given, trained))
 
@@ -72,8 +72,8 @@ def test_a_target_that_holds_anyway_costs_nothing() -> None:
 
 @pytest.mark.parametrize("groups", [2, 3])
 def test_a_constant_start_is_left_though_it_has_no_gap(groups: int) -> None:
-    """Where groups differ more than people, the first step opens gaps that weigh more than the
-    loss it gains: a solver that looks at both would stay with the constant answer."""
+    """If groups differ more than individuals, the first step opens gaps that outweigh the loss it
+    gains: a solver that compares both would stay at the constant answer."""
     rng = np.random.default_rng(5)
     s = rng.integers(0, groups, 1500)
     x = np.hstack([rng.normal(size=(1500, 2)), np.eye(groups)[s]])

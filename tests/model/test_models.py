@@ -26,7 +26,7 @@ def test_binary_loss_by_hand() -> None:
 
 @pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-7), (np.float64, 1e-15)])
 def test_binary_slope_by_hand_and_for_many_runs_at_once(dtype: type, close: float) -> None:
-    """p - y, also where training starts (0) and far out; runs are a further axis of the scores."""
+    """p - y, also at the start (0) and at extreme scores; runs are another axis of the scores."""
     u: np.ndarray = np.array([0.0, 2.0, -3.0, 800.0, -800.0], dtype)
     y = jnp.array([1, 0, 0, 1, 1])
 

@@ -1,4 +1,4 @@
-"""A federation in memory. Every call of a silo is a new process: from bytes and to bytes."""
+"""A federation in memory. Every call of a silo restores and saves its state, as processes do."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ class Federation:
         return self.ask(name, SiloSession.masked, round_, vector)
 
     def collect(self, vectors: Mapping[str, ArrayLike]) -> int:
-        """Open a round and take these silos' masked vectors."""
+        """Open a round and collect these silos' masked vectors."""
         round_ = self.server.open_round(np.size(next(iter(vectors.values()))))
         for name, vector in vectors.items():
             assert self.server.add_masked(name, round_, self.masked(name, round_, vector))
         return round_
 
     def unmask(self, round_: int, answer: Sequence[str] | None = None) -> Floats:
-        """Close the round; only the silos of `answer` show shares."""
+        """Close the round; only the silos of `answer` reveal shares."""
         survivors = self.server.close_round()
         for name in survivors if answer is None else answer:
             reply = self.ask(name, SiloSession.reveal, round_, survivors)
@@ -118,7 +118,7 @@ class Federation:
         return fields
 
     def material(self, name: str) -> dict[str, Any]:
-        """The secret part of it."""
+        """The secret part of a silo's saved state."""
         fields = self.saved(name)["material"]
         assert isinstance(fields, dict)
         return fields

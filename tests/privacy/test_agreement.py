@@ -1,4 +1,4 @@
-"""Thresholds, node keys of ssh-keygen, and what parties must have in common."""
+"""Thresholds, node keys from ssh-keygen, and the agreement that parties must share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Attacks on what silos send. In the clear they succeed: that is the point. Behind each defence
-they fail.
+"""Attacks on what silos send: they must succeed in the clear, so that they are valid tests, and
+fail behind each defence.
 
-Two rebuild rows from sums: of one row the gradient is (p - y)(1, x), so the features are its
-entries over the first; of a few rows the server asks at several points and solves for the rows.
+Two reconstruct rows from sums: the gradient of one row is (p - y)(1, x), so dividing by its first
+entry gives the features; for a few rows the server asks at several points and solves for the rows.
 One guesses from the model whether a row was trained on.
 """
 
@@ -37,12 +37,12 @@ FEATURES, SILOS = 4, 4
 MODEL = logistic_regression(FEATURES)
 PAIR = Dgeo(0, 1, 1)
 CLOSE, FAR = 1e-3, 0.3
-"""The features have standard deviation 1: who is off by FAR and more learnt next to nothing."""
+"""The features have standard deviation 1; a guess that is off by FAR or more is a failure."""
 SECRET = np.array([0.5, -1.2, 2.0, 0.7])
 
 
 def federation(sizes: Sequence[int], seed: int = 0) -> Federation:
-    """Silo 0's first row is SECRET, alone in the protected class there; and its only one, if so."""
+    """Silo 0's first row is SECRET, the only one of the protected class in that silo."""
     rng = np.random.default_rng(seed)
     n = sum(sizes)
     x, s, y = rng.normal(size=(n, FEATURES)), rng.integers(0, 2, n), rng.integers(0, 2, n)
@@ -53,7 +53,7 @@ def federation(sizes: Sequence[int], seed: int = 0) -> Federation:
 
 
 def overheard(rows: Federation, theta: Floats, min_cell: int = 0) -> list[Sums]:
-    """Every silo's message to one question, as it leaves."""
+    """Every silo's message in answer to one question."""
     heard: list[Sums] = []
 
     def keep(_: int, message: Sums) -> Sums:
@@ -70,7 +70,7 @@ def overheard(rows: Federation, theta: Floats, min_cell: int = 0) -> list[Sums]:
 
 
 def from_one_row(gradient: Floats) -> Floats:
-    """(p - y)(1, x) gives x away."""
+    """Recover x from the gradient (p - y)(1, x)."""
     features: Floats = gradient[1:] / gradient[0]
     return features
 
@@ -103,7 +103,7 @@ def test_a_minimum_cell_leaves_nothing_to_read() -> None:
 
 
 def test_secure_aggregation_hides_the_cell_of_one_row() -> None:
-    """The server has masked words of each silo, which say nothing, and a sum of all."""
+    """The server has only each silo's masked words, which reveal nothing, and the total."""
     sent = [gap_gradient(message) for message in overheard(ROWS, THETA)]
     town = masked.Federation(masked.agreement(SILOS))
     town.set_up()
@@ -121,7 +121,7 @@ def test_secure_aggregation_hides_the_cell_of_one_row() -> None:
 
 @dataclass
 class Watched(Mechanism):
-    """Keeps what leaves, as a server would."""
+    """Records the released messages, as a server would."""
 
     left: list[Floats] = field(default_factory=list)
 
@@ -133,7 +133,7 @@ class Watched(Mechanism):
 def noisy_gradients(
     rows: Federation, thetas: Sequence[Floats], epsilon: float, seed: int
 ) -> list[Floats]:
-    """What one silo sends alone, all of the noise on it: gradients of its cells at each theta."""
+    """The gradients of its cells that one silo sends at each theta, with all of the noise."""
     budget = Budget(epsilon, 1e-5)
     plan = Plan.of(budget, Split(), len(thetas), curvature=False)
     watched = Watched(Ledger(budget), 1, 1, np.random.default_rng(seed).bytes)
@@ -156,7 +156,7 @@ def test_noise_hides_the_cell_of_one_row(epsilon: float) -> None:
 def solve_for_rows(
     gradients: Sequence[Floats], thetas: Sequence[Floats], rows: int
 ) -> Floats | None:
-    """The rows whose gradients these are, whatever their classes; None if nothing fits."""
+    """The rows with these gradients, trying all classes; None if nothing fits."""
     asked, told = np.array(thetas), np.array(gradients).ravel()
 
     def residual(flat: Floats, y: Floats) -> Floats:
@@ -181,7 +181,7 @@ ASKED = [np.random.default_rng(i).normal(size=FEATURES + 1) for i in range(5)]
 
 
 def worst_row(guess: Floats | None, truth: Floats) -> float:
-    """How far the best order of the guessed rows is from the true ones."""
+    """The distance of the guessed rows from the true ones, in their best order."""
     assert guess is not None
     orders = (guess[list(order)] for order in itertools.permutations(range(len(truth))))
     return min(float(np.abs(one - truth).mean()) for one in orders)
@@ -194,7 +194,7 @@ def test_a_small_client_is_solved_for_in_the_clear() -> None:
 
 
 def test_secure_aggregation_hides_the_small_client() -> None:
-    """Only the sum of all silos' gradients is there to be solved."""
+    """The server can only solve for the sum of all silos' gradients."""
     rows = federation([SMALL, 50, 60, 70])
     told = []
     for theta in ASKED:
@@ -211,7 +211,7 @@ def test_noise_hides_the_small_client() -> None:
 
 
 def test_a_small_client_with_a_minimum_of_rows_does_not_answer(tmp_path: Path) -> None:
-    """Over the network a silo demands 50 rows of itself unless its settings say otherwise."""
+    """Over the network a silo needs at least 50 rows, unless its settings say otherwise."""
     town = make_town(tmp_path, rows=40, secure_aggregation=False)
     scalings = np.tile([0.0, 1.0, 0.0], len(town.charter.table.numbers))
     question = Ask("totals", 1, town.charter.fingerprint, scalings=scalings)
@@ -220,14 +220,14 @@ def test_a_small_client_with_a_minimum_of_rows_does_not_answer(tmp_path: Path) -
     assert reply["vector"] == b""
 
 
-# Membership: 20 rows of 30 features can be told apart by any labels, so training fits every one.
+# Membership: 20 rows of 30 features are separable under any labels, so training fits every row.
 OTHERS, WIDE = 20, 30
 LINEAR = logistic_regression(WIDE)
 GAMES = 200
 
 
 def game(seed: int) -> tuple[Federation, Federation, Floats, int]:
-    """A table with the row in question, one without it, and that row; its class is a coin's."""
+    """A table with a row, one without it, and that row; its class is random."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(OTHERS + 1, WIDE))
     y, s = rng.integers(0, 2, OTHERS + 1), rng.integers(0, 2, OTHERS + 1)
@@ -244,7 +244,7 @@ def loss_at(theta: Floats, x: Floats, y: int) -> float:
 
 
 def advantage(train: Callable[[Federation, int], Floats], games: int) -> float:
-    """The most that any threshold on the row's loss tells members from strangers."""
+    """The best advantage of a threshold on the row's loss in telling members from others."""
     inside, outside = [], []
     for seed in range(games):
         member, stranger, x, y = game(seed)
@@ -257,7 +257,7 @@ def advantage(train: Callable[[Federation, int], Floats], games: int) -> float:
 
 
 def limit(epsilon: float, delta: float = 1e-5) -> float:
-    """No attack on an (epsilon, delta)-private release has a greater advantage."""
+    """The largest advantage of any attack on an (epsilon, delta)-private release."""
     return (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
 
 
@@ -274,7 +274,7 @@ def train_privately(epsilon: float) -> Callable[[Federation, int], Floats]:
     def train(rows: Federation, seed: int) -> Floats:
         source = np.random.default_rng([seed, 7]).bytes
         mechanism = Mechanism(Ledger(budget), 1, 1, source)
-        # The number of rows is taken as known, so that all games share one compiled program.
+        # The number of rows is fixed, so that all games share one compiled program.
         counts = np.full((2, 2), OTHERS / 4)
         engine = Private(LINEAR, rows, [], counts, mechanism, plan, Clip())
         return engine.solve(Noisy(3, engine.gradient_noise), LINEAR.start(0), [], 3).theta

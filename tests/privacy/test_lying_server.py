@@ -23,7 +23,7 @@ def collected(signed: bool) -> tuple[Federation, int]:
 
 
 def test_two_lists_never_give_both_secrets_of_a_silo() -> None:
-    """Whatever the split between "survived" and "dropped", one of the two stays unknown."""
+    """However the server splits "survived" and "dropped", seed or key stays unknown."""
     for count in range(5):
         federation = Federation(agreement(5))
         federation.set_up(1)
@@ -45,14 +45,14 @@ def test_two_lists_never_give_both_secrets_of_a_silo() -> None:
 
 @given(st.data())
 def test_least_sum_of_a_lying_server_without_signed_lists(data: st.DataObject) -> None:
-    """The bound in the documentation: over n - floor(n (n - t) / t) silos at the least.
+    """The documented bound: a sum is over at least n - floor(n (n - t) / t) silos.
 
-    Each silo answers one list, which has t members and itself. A sum over the silos whose seeds
-    are known needs the mask keys of all others.
+    Each silo answers one list, which has t members and includes the silo. A sum over the silos
+    whose seeds are known needs the mask keys of all others.
     """
     n = data.draw(st.integers(3, 7))
     t = data.draw(st.integers(max(3, n // 2 + 1), n))
-    # Adversarial drawing: all lists leave out members of one small set, where they may.
+    # Adversarial draw: where possible, all lists leave out members of one small set.
     wanted = data.draw(st.permutations(range(n)))
     left_out = []
     for silo in range(n):
@@ -130,7 +130,7 @@ def test_a_share_that_is_not_the_share_is_noticed() -> None:
 
 
 def test_different_rosters_give_no_sum() -> None:
-    """The server withholds one silo's letters from another: masks do not cancel, and it is told."""
+    """The server withholds one silo's letters from another: masks do not cancel, an error."""
     federation = Federation(agreement(5))
     federation.set_up(1)
     round_ = federation.server.open_round(2)

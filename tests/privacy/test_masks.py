@@ -1,4 +1,4 @@
-"""Masks: the two ends of a pair agree, and nothing else gives the same stream."""
+"""Masks: both silos of a pair get the same stream, and no other input gives it."""
 
 from __future__ import annotations
 

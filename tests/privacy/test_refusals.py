@@ -1,4 +1,4 @@
-"""What a silo refuses in a round, whatever the server asks."""
+"""Requests that a silo refuses in a round."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_second_survivor_list_in_a_round(federation: Federation) -> None:
 
 
 def test_both_shares_of_a_silo(federation: Federation) -> None:
-    """A reply has one share of each silo: the seed's of survivors, the key's of the dropped."""
+    """A reply has one share for each silo: of a survivor's seed or of a dropped silo's key."""
     round_ = sent(federation, names(5))
     held = federation.material(ONE)["shares"][str(round_)]
     reply = federation.ask(ONE, SiloSession.reveal, round_, names(4))
@@ -59,7 +59,7 @@ def test_both_shares_of_a_silo(federation: Federation) -> None:
     for name in names(4):
         assert shown[name] == wire[name][0] != wire[name][1]
     assert shown[FIVE] == wire[FIVE][1] != wire[FIVE][0]
-    assert wire[ONE][1] == b""  # the share of its own mask key is not even kept
+    assert wire[ONE][1] == b""  # the share of its own mask key is not stored
 
 
 def test_a_round_used_twice(federation: Federation) -> None:
@@ -105,7 +105,7 @@ def test_survivor_lists_that_are_not_answered(
 ) -> None:
     round_ = sent(federation, names(5))
     refused(federation, why, SiloSession.reveal, round_, survivors)
-    federation.ask(ONE, SiloSession.reveal, round_, names(5))  # a refused list uses nothing up
+    federation.ask(ONE, SiloSession.reveal, round_, names(5))  # a refused list has no effect
 
 
 def test_shares_by_a_silo_that_sent_nothing(federation: Federation) -> None:

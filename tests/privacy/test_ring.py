@@ -1,4 +1,4 @@
-"""Fixed point in the ring: exact sums, whatever the magnitudes; bad numbers refused."""
+"""Fixed point in the ring: exact sums at all magnitudes; bad numbers refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks cancel for every number of silos and drop-out pattern with t left; below t nothing."""
+"""Masks cancel for any silos and drop-outs if t are left; below t nothing is revealed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_masks_cancel_for_any_drop_out_pattern(left: list[list[str]], seed: int)
     sent = vectors(masked, seed)
     total = federation.unmask(federation.collect(sent), revealed)
     np.testing.assert_allclose(total, sum(sent.values()), rtol=1e-9)
-    # and everybody who dropped in that round may be back in the next one
+    # silos that dropped out of that round may take part in the next one
     again = vectors(shared, seed + 1)
     total = federation.unmask(federation.collect(again))
     np.testing.assert_allclose(total, sum(again.values()), rtol=1e-9)
@@ -78,7 +78,7 @@ def test_below_t_each_step_says_repeat_and_a_new_round_works() -> None:
 
 
 def test_a_late_vector_is_ignored_and_stays_masked() -> None:
-    """Late for the sum: the shares that were shown are of its mask key, not of its seed."""
+    """Too late for the sum: the revealed shares are of its mask key, not of its seed."""
     federation = Federation(agreement(4))
     federation.set_up()
     sent = vectors(names(4))
@@ -145,7 +145,7 @@ def test_every_set_of_survivors_of_five_with_t_three() -> None:
 
 
 def test_silos_that_disagree_give_no_sum() -> None:
-    """A silo with another bound would shift the sum in silence; the check word notices."""
+    """A silo with another bound would change the sum silently; the check word detects it."""
     federation = Federation(agreement(3))
     federation.set_up(2)
     round_ = federation.server.open_round(1)
@@ -160,7 +160,7 @@ def test_silos_that_disagree_give_no_sum() -> None:
 
 @pytest.mark.parametrize("strange", [True, False])
 def test_only_answers_to_one_question_can_be_opened_together(strange: bool) -> None:
-    # Else a server asks one silo for its sums, and the others for what it knows already.
+    # Otherwise a server could ask one silo for its sums, and the others for known values.
     federation = Federation(agreement(4))
     federation.set_up()
     sent = vectors(names(4))

@@ -1,4 +1,4 @@
-"""Keys and shares of a set-up: signed, tied to one run, and not to be exchanged on the way."""
+"""Keys and shares of a set-up are signed, bound to one run, and cannot be replaced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def federation() -> Federation:
 
 
 def test_a_forged_signature(federation: Federation) -> None:
-    """The server makes keys for silo 2 and signs them with a key of its own."""
+    """The server makes keys for silo 2 and signs them with its own key."""
     sent = bundles(federation)
     public = (bytes(range(32)), bytes(range(64)), bytes(64))
     sent[TWO] = seal(federation.agreement, (TWO, 0, 1), public, node_key(99))
@@ -47,7 +47,7 @@ def test_a_silo_that_signs_for_another(federation: Federation) -> None:
 
 
 def test_a_name_that_is_not_the_signers(federation: Federation) -> None:
-    """Signed by the right key, but made out to another silo."""
+    """Signed by the right key, but in the name of another silo."""
     sent = bundles(federation)
     public = (bytes(range(32)), bytes(range(64)), bytes(64))
     sent[TWO] = seal(federation.agreement, (THREE, 0, 1), public, federation.keys[TWO])

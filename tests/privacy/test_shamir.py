@@ -1,4 +1,4 @@
-"""Any t shares give the secret; t - 1 shares fit every secret."""
+"""Any t shares give the secret; t - 1 shares are consistent with every secret."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_secrets_of_a_used_round_are_gone(federation: Federation) -> None:
     assert sorted(before) == ["0", "1", "2"]
     federation.server.open_round(2)
     round_ = federation.collect({name: np.ones(2) for name in names(4)})
-    assert round_ == 1  # round 0 was passed over: its secrets go too
+    assert round_ == 1  # round 0 was skipped: its secrets are dropped, too
     assert sorted(federation.secrets(ONE)) == ["2"]
     held = federation.material(ONE)["shares"]
     assert sorted(held) == ["1", "2"]
@@ -54,7 +54,7 @@ def test_letter_keys_are_gone_once_the_letters_are_read(federation: Federation) 
 
 
 def test_nothing_secret_reaches_the_server(federation: Federation) -> None:
-    """Its whole state, letters decoded, holds no secret of any silo."""
+    """The server's whole state, with letters decoded, contains no secret of any silo."""
     state = json.loads(federation.server.to_bytes())["fields"]
     blobs = [base64.b64decode(t) for sent in state["letters"].values() for t in sent.values()]
     blobs.append(federation.server.to_bytes())
@@ -74,7 +74,7 @@ def test_repr_shows_no_secret(federation: Federation) -> None:
 
 
 def test_a_resumed_server_opens_a_new_round(federation: Federation) -> None:
-    """Killed after some vectors came: that round's material is never used again."""
+    """Killed after some vectors arrived: that round's material is never used again."""
     first = federation.collect({name: np.ones(2) for name in names(4)})
     federation.restart()
     with pytest.raises(ProtocolError, match="No round is open"):

@@ -1,4 +1,4 @@
-"""A static sum is not shown twice where the difference is one silo's share."""
+"""A static sum is not revealed twice if the difference is one silo's share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_silo_less_or_more_is_refused(second: list[str]) -> None:
     with pytest.raises(ProtocolError, match="by subtraction"):
         guard.admit("counts", second)
     guard.admit("encoder", second)  # another sum
-    guard.admit("counts", [A, B, C, D])  # a refused one is not noted
+    guard.admit("counts", [A, B, C, D])  # a refused one is not recorded
 
 
 def test_two_silos_less_are_admitted() -> None:

@@ -1,4 +1,4 @@
-"""What the server sees of one silo: words that look uniform and hold none of its numbers."""
+"""The server's view of one silo: words that look uniform and contain none of its numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZE = 6000
 
 @pytest.fixture(scope="module")
 def sent() -> tuple[NDArray[np.float64], list[NDArray[np.uint64]]]:
-    """One silo's vector, small integers and zeros, and what the server gets of it in two rounds."""
+    """One silo's vector (small integers and zeros) and its masked words in two rounds."""
     federation = Federation(agreement(4))
     federation.set_up(2)
     vector = np.arange(SIZE, dtype=np.float64) % 7
@@ -50,7 +50,7 @@ def test_the_plain_encoding_would_fail_that_test(
 def test_none_of_the_numbers_is_in_it(
     sent: tuple[NDArray[np.float64], list[NDArray[np.uint64]]],
 ) -> None:
-    """Neither as float64 nor encoded; zeros and check word included."""
+    """Neither as float64 nor encoded, including zeros and the check word."""
     vector, (one, two) = sent
     for words in (one, two):
         assert not np.isin(words, encode(vector, 4)).any()

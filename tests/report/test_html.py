@@ -1,4 +1,4 @@
-"""Markup is safe by construction; numbers are never NaN."""
+"""Text is always escaped; numbers are never NaN."""
 
 import json
 from html.parser import HTMLParser

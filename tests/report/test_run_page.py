@@ -1,4 +1,4 @@
-"""The page of a run: the verdict it gives, and every shape of run it must survive."""
+"""The page of a run: its verdict, and that it renders for every shape of run."""
 
 from __future__ import annotations
 

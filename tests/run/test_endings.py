@@ -1,4 +1,4 @@
-"""How a run can end badly, whole: what metrics.json says of a model that is none."""
+"""Runs that fail or collapse, end to end: what metrics.json says about them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_diverged_run_has_no_figures(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_collapsed_model_is_called_so_though_it_converged(tmp_path: Path) -> None:
     frame = table()
-    # Nothing tells the classes apart, and one of them is rare.
+    # The classes do not depend on the features, and one of them is rare.
     frame["label"] = ["1" if i % 10 == 0 or i % 10 == 7 else "0" for i in range(len(frame))]
     frame = frame[["group", "label", "client", "part", "c0"]]
     metrics = run_on(frame, tmp_path, method="fedavg")

@@ -1,4 +1,4 @@
-"""Many constraints, networks' failures, and what a solver says of itself."""
+"""Many constraints, failures with networks, and the status that a solver reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast solvers reach the exact constrained optimum, which SciPy's SLSQP finds its own way."""
+"""The fast solvers reach the exact constrained optimum, as found by SciPy's SLSQP."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows_of(prepared: Prepared, estimator: Estimator) -> Rows:
 
 
 def every_tenth(prepared: Prepared) -> Prepared:
-    """A tenth of every client's rows: few enough for SLSQP to come all the way from zero."""
+    """A tenth of every client's rows: few enough for SLSQP to converge from zero."""
     whole = prepared.federation
     client = np.repeat(np.arange(whole.clients), np.diff(whole.offsets))
     rows = slice(None, None, 10)
@@ -49,7 +49,7 @@ def every_tenth(prepared: Prepared) -> Prepared:
 
 
 def slsqp(rows: Rows, epsilon: float) -> tuple[float, float]:
-    """Loss and D at SLSQP's optimum, from NumPy formulas of its own; it starts at zero."""
+    """Loss and D at SLSQP's optimum, started at zero, from separate NumPy formulas."""
     x = np.hstack([np.asarray(rows.x), np.ones((len(rows.y), 1))])
     y, w, v = (np.asarray(a) for a in (rows.y, rows.w, rows.v))
     sign = np.where(y == 1, 1.0, -1.0)
@@ -85,7 +85,7 @@ def slsqp(rows: Rows, epsilon: float) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["drug", "compas", "adult"])
 def test_newton_reaches_slsqp(name: str, estimator: Estimator, data_dir_of: Folder) -> None:
     prepared = prepared_of(name, data_dir_of(name))
-    # With all rows of ADULT SLSQP needs minutes from zero, so that it gets a tenth of them.
+    # With all rows of ADULT SLSQP needs minutes from zero, so it gets a tenth of them.
     rows = rows_of(every_tenth(prepared) if name == "adult" else prepared, estimator)
     model = logistic_regression(rows.x.shape[1])
     engine = Pooled(model, rows)

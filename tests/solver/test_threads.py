@@ -1,4 +1,4 @@
-"""Programs of several threads at a time, as `fairsilo reproduce` and a threaded grid search run."""
+"""Programs run in several threads, as in `fairsilo reproduce` and a threaded grid search."""
 
 from __future__ import annotations
 

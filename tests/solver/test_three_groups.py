@@ -27,10 +27,10 @@ def test_newton_agrees_with_slsqp_within_twenty_rounds() -> None:
     assert got.status is Status.CONVERGED
     assert got.rounds <= 20
     assert np.abs(got.last.d).max() <= EPSILON + 1e-6
-    # At least one limit binds, else there would be nothing to agree on.
+    # At least one constraint is active, or the comparison would be trivial.
     assert np.abs(got.last.mu).max() > 1e-3
 
-    # SLSQP, which has gradients alone, gets a tenth of the rows and comes all the way from zero.
+    # SLSQP, which has only gradients, gets a tenth of the rows and starts at zero.
     few = plan(options, every_tenth(prepared))
     got = fedfair(few).outcome
     assert got.status is Status.CONVERGED
