@@ -43,7 +43,7 @@ def bare_products(x: Array, theta: Array, rounds: int) -> Array:
 
 
 def seconds(function, *args) -> float:  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002
-    """CPU seconds: other people's work on the machine disturbs them less than the clock."""
+    """CPU seconds, which other processes disturb less than wall time."""
     started = time.process_time()
     jax.block_until_ready(function(*args))  # type: ignore[no-untyped-call]
     return time.process_time() - started

@@ -1,10 +1,9 @@
 """Accuracy at the same fairness: FedFair and DecLearn's Fed-FairGrad on the same ADULT rows.
 
 Each is run with several settings. Of the models whose true-positive rates differ by at most 0.02
-on the training rows (of Fed-FairGrad, after any round) the one with the best training accuracy
-counts, and is measured on test rows. What Fed-FairGrad minimises has no epsilon, so its optimum is
-not ours; it counts as arrived when a model is that fair and within 0.001 of FedFair's training
-accuracy.
+on the training rows (of Fed-FairGrad, after any round), the one with the best training accuracy is
+chosen and measured on test rows. Fed-FairGrad's objective has no epsilon, so its optimum is not
+ours; it has arrived when a model is that fair and within 0.001 of FedFair's training accuracy.
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ CLOSE = 0.001
 EPSILONS = (0.001, 0.01, 0.02, 0.05, 0.1)
 RATES = ((0.5, 0.05), (1.0, 0.02), (1.0, 0.1), (2.0, 0.1))
 """Fed-FairGrad's step sizes, of the model and of the groups' weights: smaller ones are slower, and
-from five on it swings."""
+from five on it oscillates."""
 ROUNDS = 300
 PORT = 8801
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model (weight, then bias), and what it took to get there."""
+    """A model (weight, then bias) and its costs."""
 
     theta: Floats
     setting: float | tuple[float, float]
     rounds: int
     sent: float
-    """Bytes, by one client."""
+    """Bytes sent by one client."""
     seconds: float
     """CPU seconds of all parties."""
 
@@ -110,7 +109,7 @@ def declearn(prepared: Prepared, rounds: int = ROUNDS) -> list[Found]:
 
 
 def heard(text: str, rates: tuple[float, float]) -> list[Found]:
-    """The models in what Fed-FairGrad's run printed."""
+    """Parse the models from the output of Fed-FairGrad's run."""
     lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise SystemExit("declearn died: run its file by hand to see why")
@@ -121,7 +120,7 @@ def heard(text: str, rates: tuple[float, float]) -> list[Found]:
 
 
 def chosen(prepared: Prepared, runs: list[Found]) -> tuple[Found, bool]:
-    """The most accurate of the fair ones, or the fairest if none is."""
+    """The most accurate of the fair models, or the fairest if none is fair."""
     scored = [(run, *quality(prepared, run.theta, "train")) for run in runs]
     fair = [one for one in scored if one[2] <= LIMIT]
     best = max(fair, key=lambda one: one[1]) if fair else min(scored, key=lambda one: one[2])
@@ -129,7 +128,7 @@ def chosen(prepared: Prepared, runs: list[Found]) -> tuple[Found, bool]:
 
 
 def arrival(prepared: Prepared, runs: list[Found], accuracy: float) -> tuple[Found, bool]:
-    """The cheapest fair model that is as accurate, or the last one of all."""
+    """The cheapest fair model with at least this accuracy, or else the last model."""
     there = [
         run
         for run in runs
@@ -140,7 +139,7 @@ def arrival(prepared: Prepared, runs: list[Found], accuracy: float) -> tuple[Fou
 
 
 def rows_of(name: str, prepared: Prepared, runs: dict[str, list[Found]]) -> list[dict[str, Any]]:
-    """What each contestant's chosen model is like, and what an equally good one cost."""
+    """Each contestant's chosen model, and the cost of an equally good one."""
     rows: list[dict[str, Any]] = []
     mine: dict[str, float] = {}
     for contestant, found in runs.items():

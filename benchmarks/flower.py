@@ -2,9 +2,9 @@
 
     python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation]
 
-Prints rounds, seconds a round, seconds of the set-up, bytes per silo, and what the process costs
+Prints rounds, seconds per round, seconds of the set-up, bytes per silo, and the cost of the process
 that Flower starts in a silo for every message: seconds until it can answer, CPU-seconds, memory.
-The load of the machine stands beside them: on a busy one, seconds measure the neighbours.
+The load of the machine is printed, too: on a busy machine, seconds mean little.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import Any
 from fairsilo.flower.demo import demo
 
 FLOWER_ALONE = "import flwr.supernode.cli"
-"""What the command `flwr-clientapp` imports."""
+"""The import of the command `flwr-clientapp`."""
 SECURE = f"{FLOWER_ALONE}, fairsilo.flower.client, fairsilo.flower.masked"
 ROWS = f"{SECURE}, fairsilo.flower.silo"
 
 
 def start_up(code: str, repeats: int = 3) -> tuple[float, float, float]:
-    """Seconds, CPU-seconds (the best of some) and MB of a process that imports what it needs."""
-    # The high-water mark of its own memory: ru_maxrss would count this process before exec, too.
+    """Seconds, CPU-seconds (the best of `repeats`) and MB of a process that runs `code`."""
+    # VmHWM is the peak of its own memory; ru_maxrss would include this process before exec.
     told = "; print(next(l.split()[1] for l in open('/proc/self/status') if 'VmHWM' in l))"
     best, busy, largest = float("inf"), float("inf"), 0.0
     for _ in range(repeats):
@@ -54,7 +54,7 @@ def cpu_of_children() -> float:
 
 
 def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
-    """One demo run; its costs from the run folder and from the events."""
+    """Run one demo and collect its costs from the run folder and the events."""
     times: dict[str, float] = {}
 
     def watch(event: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """How time and memory grow: with clients (`clientwise`), with rows and with features (`pooled`).
 
-Every size is measured in a process of its own, so that its peak memory is its own; the slope is
-that of the logarithms, fitted by least squares: 1 is linear.
+Every size is measured in a separate process, so that the peak memory belongs to it alone; the slope
+is that of the logarithms, fitted by least squares: 1 is linear.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.arena import ROOT, load
 
 WIDTHS = (7, 16, 7, 14, 6, 5, 2, 41)
-"""ADULT's categories; six numbers beside them make 104 columns."""
+"""The widths of ADULT's categories; with six numbers they make 104 columns."""
 SIZES = {
     "clients": [10, 100, 1_000, 10_000],
     "rows": [10_000, 100_000, 1_000_000, 10_000_000],
@@ -29,7 +29,7 @@ PER_CLIENT, COLUMNS, TABLE = 32, 20, 20_000
 
 
 def coded_rows(rows: int, seed: int = 0) -> Any:
-    """ADULT-shaped rows as codes, drawn at random, without the dense matrix at any time."""
+    """Random ADULT-shaped rows as codes, without ever making the dense matrix."""
     from fairsilo.compute import jnp
     from fairsilo.engine import Coded, Layout, Rows, aligned
 
@@ -87,9 +87,9 @@ MAKE = {"clients": clientwise, "rows": pooled_rows, "features": pooled_features}
 
 
 def measure(kind: str, size: int, constraints: int, rounds: int) -> dict[str, float]:
-    """In this process: CPU and wall milliseconds per round, and the peak of memory meanwhile.
+    """CPU and wall milliseconds per round and the peak memory, measured in this process.
 
-    Memory is counted above that of a process that has imported everything and drawn nothing.
+    Memory is counted above that of a process with all imports but no rows.
     """
     from fairsilo.compute import jax, jnp
     from fairsilo.engine import numbers_down, numbers_up
@@ -123,12 +123,12 @@ def _memory(key: str) -> int:
 
 
 def apart(kind: str, size: int, constraints: int, rounds: int) -> dict[str, float]:
-    """`measure` in a process of its own."""
+    """`measure` in a separate process."""
     return in_process("growth", "measure", kind, size, constraints, rounds)
 
 
 def in_process(module: str, function: str, *args: Any) -> dict[str, float]:
-    """What a function of these benchmarks tells, in a process of its own."""
+    """The result of a function of these benchmarks, run in a separate process."""
     call = f"{function}({', '.join(map(repr, args))})"
     code = f"import json; from benchmarks.{module} import {function}; print(json.dumps({call}))"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
@@ -144,12 +144,12 @@ def in_process(module: str, function: str, *args: Any) -> dict[str, float]:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """The exponent of the power law that fits best."""
+    """The exponent of the best-fitting power law."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 METHODS = {"fedfair": 1, "fedavg": 0}
-"""How many constraints each has: FedAvg is FedFair without any."""
+"""The number of constraints of each method; FedAvg is FedFair without any."""
 
 
 def grow(
@@ -186,7 +186,7 @@ def grow(
 
 
 def slopes(kind: str, method: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The exponents of time, and how much of the last growth in memory is the table's."""
+    """The exponents of time, and the table's part of the last growth in memory."""
     timed = [row for row in rows if row["quantity"] == "CPU ms per round"]
     peaks = [row for row in rows if row["quantity"] == "peak MB"]
     sizes, times = [row["size"] for row in timed], [row["value"] for row in timed]

@@ -4,8 +4,8 @@
     python -m benchmarks.targets --by search --seeds 3
 
 For the proxy the rows seen are all training rows, for the search those trained on and those set
-aside. The gap is signed, rate of Female less rate of Male: a single test set has under 200 women
-above 50K, so that only the mean over the seeds says something.
+aside. The gap is signed, rate of Female minus rate of Male: a single test set has under 200 women
+above 50K, so only the mean over the seeds is meaningful.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from fairsilo.solver import Agp
 
 
 def theirs(model: Model, work: Workload, theta: np.ndarray) -> np.ndarray:
-    """From the workload's order of parameters to the model's (a layer's bias first)."""
+    """Reorder parameters from the workload's order to the model's (a layer's bias first)."""
     return np.concatenate([np.concatenate([b, w.ravel()]) for w, b in work.layers(theta)])
 
 
 def back(work: Workload, theta: np.ndarray) -> np.ndarray:
-    """The other way."""
+    """Reorder parameters from the model's order to the workload's."""
     parts, at = [], 0
     for a, b in work.sizes:
         parts.append((theta[at + b : at + b + a * b], theta[at : at + b]))
