@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
+from fairsilo.arrays import Floats
 from fairsilo.partition.federation import Federation
-from tests.oracle import Client, Floats
+from tests.oracle import Client
 
 
 @dataclass
