@@ -46,6 +46,17 @@ settings.register_profile("fairsilo", deadline=None)
 settings.load_profile("fairsilo")
 
 
+MARKS = {"browser": "browser", "fairsilo": "process"}
+"""Fixtures that start something, and the mark of the tests that use them, directly or not."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs a browser or a process, so that `make test-fast` leaves it out."""
+    for fixture, mark in MARKS.items():
+        if fixture in getattr(item, "fixturenames", ()):
+            item.add_marker(mark)
+
+
 @pytest.fixture(scope="session")
 def raw_data_dir() -> Path:
     """The folder with the published COMPAS and DRUG files, which this repository may not carry."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fairsilo
 
 PACKAGE = Path(fairsilo.__file__).parent
@@ -56,6 +58,7 @@ def test_imports_point_downwards() -> None:
             )
 
 
+@pytest.mark.process
 def test_compute_parts_import_without_tables_and_forms() -> None:
     """So that they run where pydantic, fairlearn and pandas are not installed."""
     modules = "; ".join(f"import fairsilo.{part}" for part in COMPUTE)
@@ -64,6 +67,7 @@ def test_compute_parts_import_without_tables_and_forms() -> None:
     subprocess.run([sys.executable, "-c", f"{blocked}; {modules}"], check=True)
 
 
+@pytest.mark.process
 def test_a_message_of_the_masks_loads_no_tables() -> None:
     """A silo answers every message in a new process; pandas would be half of what it costs."""
     heavy = {"jax", "pandas", "pyarrow", "scipy", "sklearn", "sqlalchemy"}

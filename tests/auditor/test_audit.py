@@ -38,6 +38,7 @@ def by_hand(
     )
 
 
+@pytest.mark.slow
 def test_a_run_on_its_own_table_is_audited_on_its_test_rows(case: Case) -> None:
     found = execute(AuditOptions(data=case.table, model=case.model))
     test = case.run.metrics["test"]
@@ -68,6 +69,7 @@ def test_the_limit_is_held_against_what_the_run_promised_and_nothing_else(case: 
     assert asked["limits"] == [0.3, 0.3], "who names a limit means it for all"
 
 
+@pytest.mark.slow
 def test_a_run_that_protects_every_class_is_audited_in_every_class(
     case: Case, tmp_path: Path
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_run_that_protects_every_class_is_audited_in_every_class(
     assert found["which"] == "the test rows of the run"
 
 
+@pytest.mark.slow
 def test_a_private_run_is_audited_on_its_test_rows(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

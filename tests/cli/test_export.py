@@ -34,6 +34,7 @@ def export(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("to", "name"), [("onnx", "m.onnx"), ("card", "c.md"), ("card", "c.json")])
 def test_writes_the_file(to: str, name: str, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / name

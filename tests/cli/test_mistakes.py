@@ -35,6 +35,7 @@ def train(fairsilo: Program, change: dict[str, str | None]) -> str:
     return sentences[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -119,6 +120,7 @@ def test_one_sentence_and_nothing_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_an_old_run_survives_a_failed_one(
     quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:

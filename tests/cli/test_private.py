@@ -55,6 +55,7 @@ def test_at_the_command_line(fairsilo: Program, options: Options, tmp_path: Path
     assert dp["releases"] == sum(one["times"] for one in dp["ledger"]) == 16
 
 
+@pytest.mark.slow
 def test_only_what_was_released_is_said_of_the_training_rows(
     options: Options, tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_only_what_was_released_is_said_of_the_training_rows(
     assert load(tmp_path / "run").metrics["dp"] == metrics["dp"]
 
 
+@pytest.mark.slow
 def test_noise_that_is_not_shared_is_more(options: Options) -> None:
     shared, full = (
         execute(Options(**{**vars(options), "dp_noise": noise, "solver": "agp", "rounds": 2}))
@@ -117,6 +119,7 @@ def test_columns_need_bounds(options: Options, loans: pd.DataFrame) -> None:
         execute(options)
 
 
+@pytest.mark.slow
 def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
     quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -146,6 +149,7 @@ def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -
         execute(options)
 
 
+@pytest.mark.slow
 def test_the_report_says_what_the_noise_does(options: Options, tmp_path: Path) -> None:
     run = execute(Options(**{**vars(options), "rounds": 2}))
     save(run, tmp_path / "run")

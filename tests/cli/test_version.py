@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import fairsilo
 from tests.cli.conftest import Program
 
@@ -33,6 +35,12 @@ def test_the_build_reads_the_version_of_the_package() -> None:
     assert f'__version__ = "{fairsilo.__version__}"' in named.read_text()
 
 
+def test_the_citation_names_the_same_version() -> None:
+    lines = (ROOT / "CITATION.cff").read_text().splitlines()
+    assert f"version: {fairsilo.__version__}" in lines
+
+
+@pytest.mark.process
 def test_version_loads_nothing_slow() -> None:
     code = f"import fairsilo.cli, sys; print({SLOW} & {{*sys.modules}})"
     found = subprocess.check_output([sys.executable, "-c", code], text=True)

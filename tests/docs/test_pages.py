@@ -16,7 +16,10 @@ DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if any(steps(p.read_text())))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))

@@ -37,6 +37,7 @@ def table(row: list[float], y: int, cell: int, extra: bool) -> Rows:
     return Rows(*map(jnp.asarray, (x, labels, np.ones(6), member)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=["lr", "lr of 3 classes", "mlp"])
 @given(row=rows_of_anything, y=st.integers(0, 1), cell=st.integers(0, 1), theta=thetas)
 def test_one_row_moves_sums_by_no_more_than_the_bounds(

@@ -62,6 +62,7 @@ def test_columns_that_are_one_together_are_not_one_category() -> None:
     assert layout.codes == ((0, 1),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "numbers"), [(1, 6), (4, 6), (12, 6), (1, 0), (1, 11)])
 def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
     """Few columns and many, of the weight and of the numbers: each goes its own way."""
@@ -88,6 +89,7 @@ def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [logistic_regression(312), mlp(312)], ids=["lr", "mlp"])
 def test_sums_are_those_of_the_matrix(model: Model) -> None:
     x = matrix()
@@ -102,6 +104,7 @@ def test_sums_are_those_of_the_matrix(model: Model) -> None:
         )
 
 
+@pytest.mark.slow
 def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -128,6 +131,7 @@ def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
         np.testing.assert_allclose(outcome.theta, theta, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_clientwise_takes_codes() -> None:
     x = matrix(60)
     rows, model = weighted(x), logistic_regression(312)

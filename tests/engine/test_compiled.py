@@ -27,6 +27,7 @@ def test_a_gpu_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quick_options() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [Newton(), Lbfgs(), Agp()], ids=lambda one: one.name)
 def test_a_solver_takes_the_same_steps_either_way(
     solver: Newton | Lbfgs | Agp, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fairsilo
 
 SCRIPT = """
@@ -49,6 +51,8 @@ def losses(devices: int) -> list[float]:
     return [float(value) for value in done.stdout.split()]
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_four_devices_give_the_numbers_of_one() -> None:
     one, four = losses(1), losses(4)
     assert len(one) > 20

@@ -96,6 +96,7 @@ def test_agp_in_float32_follows_algorithm_1(
     assert got.rounds == rounds
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(random_tables(), st.sampled_from([Agp(), Newton(), Lbfgs()]))
 def test_clientwise_equals_pooled(table: RandomTable, solver: Agp | Newton | Lbfgs) -> None:
@@ -110,6 +111,7 @@ def test_clientwise_equals_pooled(table: RandomTable, solver: Agp | Newton | Lbf
     np.testing.assert_allclose(together.history.d, apart.history.d, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_local_constraints_are_the_clients_own_estimates() -> None:
     table = make(3, [8, 3, 12], 2)
     rows = weighted(table.federation, "local")
@@ -159,6 +161,7 @@ def test_release_sees_every_message_and_can_change_it() -> None:
     assert float(got.loss) == pytest.approx(want)
 
 
+@pytest.mark.slow
 def test_many_runs_at_once_equal_one_by_one() -> None:
     table = make(5, [9, 4, 7], 3)
     rows = weighted(table.federation, "pooled")
@@ -174,6 +177,7 @@ def test_many_runs_at_once_equal_one_by_one() -> None:
             np.testing.assert_allclose(outcome.history.loss, alone.history.loss, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_many_runs_with_their_own_weights_share_the_rows() -> None:
     table = make(6, [9, 4, 7], 3)
     model = logistic_regression(3)
@@ -191,6 +195,7 @@ def test_many_runs_with_their_own_weights_share_the_rows() -> None:
         np.testing.assert_allclose(outcome.history.loss, alone.history.loss, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_network_and_many_classes_sum_the_same_everywhere() -> None:
     rng = np.random.default_rng(0)
     n = 5000  # more than one block of the Gauss-Newton sum

@@ -106,6 +106,7 @@ def test_counts_and_outcomes_without_noise_are_the_true_ones() -> None:
             assert right[g, c] == pytest.approx(hit[here].sum(), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_training_stops_before_the_budget_is_passed() -> None:
     table = make(3, SIZES, 3)
     budget = Budget(1.0, 1e-5)

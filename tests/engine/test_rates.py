@@ -31,6 +31,7 @@ def rows_of(classes: int) -> tuple[Federation, Rows, Model, Query]:
     return federation, Rows(federation.x, federation.y, w, v), model, query  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_gap_is_of_true_errors_and_the_slope_of_the_surrogate(classes: int) -> None:
     federation, rows, model, query = rows_of(classes)

@@ -13,6 +13,7 @@ EXPECTED_FAILURES: dict[str, str] = {}
 """By name of the check, the reason why it cannot pass. There is none."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sensitive_features is missing:UserWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [FedFairClassifier()], expected_failed_checks=lambda _: EXPECTED_FAILURES

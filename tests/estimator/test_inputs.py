@@ -146,6 +146,7 @@ def test_wrong_rows_when_predicting() -> None:
         clf.predict(T.X.assign(c0="new"))
 
 
+@pytest.mark.slow
 def test_missing_cells_are_filled_and_marked() -> None:
     t = table(200, missing=0.1)
     clf = FedFairClassifier().fit(t.X, t.y, **t.extra)
@@ -153,6 +154,7 @@ def test_missing_cells_are_filled_and_marked() -> None:
     assert np.isfinite(clf.predict_proba(t.X)).all()
 
 
+@pytest.mark.slow
 def test_arrays_of_objects_lists_and_columns_without_names_are_the_same_rows() -> None:
     X = T.X.drop(columns="group")
     frame = FedFairClassifier().fit(X, T.y, **T.extra)

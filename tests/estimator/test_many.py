@@ -27,6 +27,7 @@ def fit(**parameters: Any) -> FedFairClassifier:
     )
 
 
+@pytest.mark.slow
 def test_pairs_have_limits_of_their_own() -> None:
     clf = fit(epsilon={("b", "a"): 0.01, ("a", "c"): 0.2})
     found = clf.constraints_.set_index("pair")
@@ -47,6 +48,7 @@ def test_each_group_against_the_rest_and_small_ones_pooled() -> None:
     assert pooled.groups_[-1] == POOLED
 
 
+@pytest.mark.slow
 def test_demographic_parity_and_a_target_in_rates() -> None:
     made, group = three_groups()
     two = np.where(group == "c", "b", group)

@@ -25,6 +25,7 @@ def private(**given: Any) -> FedFairClassifier:
     return FedFairClassifier(**{"epsilon": 0.1, "dp_epsilon": 8.0, "bounds": BOUNDS, **given})
 
 
+@pytest.mark.slow
 def test_a_private_fit_has_its_price() -> None:
     clf = private().fit(ROWS.X, ROWS.y, **ROWS.extra)
     assert clf.dp_ is not None
@@ -39,6 +40,7 @@ def test_a_private_fit_has_its_price() -> None:
     assert FedFairClassifier().fit(ROWS.X, ROWS.y, **ROWS.extra).dp_ is None
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_the_private_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +73,7 @@ def test_without_noise_it_is_the_private_run(
     assert back.bounds["x0"] == (-5.0, 5.0), "a fit anew is as private as the run was"
 
 
+@pytest.mark.slow
 def test_one_client_adds_all_of_the_noise() -> None:
     clf = private(max_rounds=1, method="fedavg").fit(ROWS.X, ROWS.y)
     assert clf.dp_ is not None

@@ -12,6 +12,7 @@ TIGHT = ("rate, Wilson", "rate, bootstrap", "rate gap, Newcombe", "rate gap, boo
 SURE = ("loss gap, Chebyshev", "loss gap, mean, Chebyshev")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "silos"), [((30, 150), 6), ((30, 30), 1)], ids=["federations", "thirty rows a cell"]
 )

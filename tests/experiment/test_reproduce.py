@@ -34,6 +34,7 @@ def test_validation_rows_come_from_every_clients_training_rows(raw_data_dir: Pat
     )
 
 
+@pytest.mark.slow
 def test_one_cell_and_nothing_twice(
     raw_data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +100,7 @@ def check_details(models: pd.DataFrame) -> None:
             assert trace["loss"][-1] == pytest.approx(row["loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_papers_solver_alone_fills_every_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +134,7 @@ def test_the_papers_solver_alone_fills_every_cell(
     assert page.count('class="chart lines"') == 36
 
 
+@pytest.mark.slow
 def test_the_theorems_hold_on_held_out_rows() -> None:
     table = check(draws=400)
     ratio = table["variance"] / table["sigma_avg2_over_n"]

@@ -56,6 +56,7 @@ def same_as_predict(folder: Path, table: Path, frame: pd.DataFrame) -> None:
     assert list(outputs["label"]) == scores["predicted"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["lr", "mlp"])
 def test_adult(model: str, tmp_path: Path) -> None:
     frame = load_data("adult").sample(2000, random_state=0)
@@ -71,6 +72,7 @@ def test_adult(model: str, tmp_path: Path) -> None:
     same_as_predict(tmp_path / "run", table, new)
 
 
+@pytest.mark.slow
 def test_three_classes_missing_cells_and_values_that_training_never_saw(tmp_path: Path) -> None:
     frame = make_table(600, classes=3, categories=2, missing=0.1, seed=3)
     frame.to_csv(tmp_path / "train.csv", index=False)
@@ -87,6 +89,7 @@ def test_three_classes_missing_cells_and_values_that_training_never_saw(tmp_path
     same_as_predict(tmp_path / "run", tmp_path / "new.csv", new)
 
 
+@pytest.mark.slow
 def test_missing_where_training_had_none(tmp_path: Path) -> None:
     make_table(300, seed=5).to_csv(tmp_path / "train.csv", index=False)
     options = Options(

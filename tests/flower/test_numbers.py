@@ -82,6 +82,7 @@ def test_far_scores_stay_finite() -> None:
     assert vector[0] == pytest.approx(2e4)
 
 
+@pytest.mark.process
 def test_a_silo_with_logistic_regression_never_imports_jax() -> None:
     code = (
         "import sys; import fairsilo.flower.client, fairsilo.flower.masked; "

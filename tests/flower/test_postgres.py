@@ -61,6 +61,7 @@ def _run(command: list[str]) -> None:
         pytest.skip(f"NOT TESTED on PostgreSQL: {done.stderr.strip()[-300:]}")
 
 
+@pytest.mark.process
 def test_answers_like_the_file_it_was_made_from(url: str, tmp_path: Path) -> None:
     town = make_town(tmp_path, secure_aggregation=False)
     frame = pd.read_csv(town.folder / "silo0" / "table.csv")
@@ -79,6 +80,7 @@ def test_answers_like_the_file_it_was_made_from(url: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(answer(settings, town.charter, ask, {}), here, rtol=1e-12)
 
 
+@pytest.mark.process
 def test_a_failing_query_does_not_tell_the_password(url: str) -> None:
     with pytest.raises(FairSiloError, match="did not answer the query") as caught:
         read_sql(url, "select * from nothing")

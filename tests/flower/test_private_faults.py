@@ -19,6 +19,8 @@ from fairsilo.run import save
 from tests.flower.private import make, set_budget, spent_by
 from tests.flower.silos import TownPost, largest_gap, simulate, train
 
+pytestmark = pytest.mark.slow
+
 
 class KilledError(BaseException):
     """Stands for kill -9."""

@@ -33,6 +33,7 @@ def wait_until(done: object, seconds: float = 30.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("killed", [False, True])
 def test_an_orphan_is_ended_with_the_rest(tmp_path: Path, killed: bool) -> None:
     with processes(tmp_path) as group:

@@ -61,6 +61,7 @@ def contributions(part: Part) -> list[tuple[Any, ...]]:
     return [(*x[i], part.y[i], part.s[i]) for i in range(len(part.y))]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(row=any_row)
 def test_one_more_row_changes_no_other(tmp_path_factory: pytest.TempPathFactory, row: Any) -> None:

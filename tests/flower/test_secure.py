@@ -20,6 +20,7 @@ from fairsilo.flower.wire import Ask, Record
 from fairsilo.solver import Status
 from tests.flower.silos import TownPost, largest_gap, make_town, simulate, train
 
+pytestmark = pytest.mark.slow
 # Exchanges of a run: 1 advertise, 2 share, 3-4 encoder, 5-6 totals, then two for every round.
 MASKED, REVEAL = 9, 10
 """The exchanges of the second round."""

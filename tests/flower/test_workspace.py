@@ -65,6 +65,7 @@ def test_a_private_key_is_its_owners_alone_and_never_overwritten(tmp_path: Path)
         make_key(tmp_path / "node.key", "bank")
 
 
+@pytest.mark.process
 def test_ssh_keygen_reads_the_key(tmp_path: Path) -> None:
     make_key(tmp_path / "node.key", "bank")
     try:
@@ -114,6 +115,7 @@ def test_a_node_is_known_by_its_key_alone(consortium: tuple[Path, list[str]]) ->
     assert name(SimpleNamespace(public_key=b"")) is None
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
 def test_init_writes_a_working_folder_that_flower_accepts(
     consortium: tuple[Path, list[str]],

@@ -205,6 +205,7 @@ def test_the_adversary_does_not_see_the_group_columns() -> None:
     ).any()
 
 
+@pytest.mark.slow
 def test_client_by_client_and_pooled_train_the_same_model() -> None:
     federation = biased(6, [30, 45])
     apart = af(task(federation, engine="clientwise", epsilon=0.05), outer=4)
@@ -212,6 +213,7 @@ def test_client_by_client_and_pooled_train_the_same_model() -> None:
     np.testing.assert_allclose(apart.outcome.theta, together.outcome.theta, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_rounds_are_queries_and_the_history_shows_the_covariance() -> None:
     seen: list[int] = []
     trained = af(task(biased(7, [60, 60]), epsilon=0.05), lambda k, _: seen.append(k), outer=3)

@@ -45,6 +45,7 @@ def test_local_steps_are_averaged_by_size(sizes: list[int]) -> None:
     np.testing.assert_allclose(trained.outcome.theta, theta, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_it_converges_to_fedavg_with_one_step_and_near_it_with_many() -> None:
     federation = biased(2, [120, 140])
     best = fedavg(task(federation)).outcome

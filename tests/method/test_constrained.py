@@ -29,6 +29,7 @@ def test_fedavg_is_unregularised_logistic_regression_on_the_pooled_rows() -> Non
     assert float(ours.outcome.last.loss) == pytest.approx(loss, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_lco_with_one_client_is_fedfair_with_one_client() -> None:
     alone = task(biased(1, [120]), epsilon=0.01)
     one, other = lco(alone), fedfair(alone)
@@ -36,6 +37,7 @@ def test_lco_with_one_client_is_fedfair_with_one_client() -> None:
     assert one.outcome.rounds == other.outcome.rounds
 
 
+@pytest.mark.slow
 def test_lco_meets_every_clients_constraint() -> None:
     federation = biased(2, [150, 200, 120])
     trained = lco(task(federation, epsilon=0.05))
@@ -49,6 +51,7 @@ def test_lco_meets_every_clients_constraint() -> None:
         assert abs(gap) <= 0.05 + 1e-5
 
 
+@pytest.mark.slow
 def test_lco_at_small_epsilon_collapses_instead_of_becoming_infeasible() -> None:
     """More constraints than parameters leave nothing but the constant predictor."""
     federation = biased(3, [14, 40, 9, 25, 33, 12, 18, 22, 16, 30])
@@ -66,6 +69,7 @@ def test_lco_at_small_epsilon_collapses_instead_of_becoming_infeasible() -> None
     assert float(free.outcome.last.loss) < constant_loss - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [solve_many, st_many])
 def test_tables_of_different_length_share_a_program(many: Callable[..., Any]) -> None:
     """Shorter tables are filled up with rows of weight zero: each gets what it gets alone."""
@@ -77,6 +81,7 @@ def test_tables_of_different_length_share_a_program(many: Callable[..., Any]) ->
             np.testing.assert_allclose(a.outcome.theta, b.outcome.theta, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_lco_with_more_clients_than_parameters() -> None:
     """Twelve constraints, four parameters: the dual of every round is solved to the end."""
     trained = lco(task(biased(5, [40] * 12), epsilon=0.02))

@@ -182,6 +182,7 @@ def test_many_classes_or_pairs_are_refused() -> None:
         eo(task(biased(8, [30], groups=3), pairs=(PAIR, Dgeo(0, 2, 1))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", sorted(BASES))
 @pytest.mark.parametrize("method", sorted(REPAIRS))
 def test_a_repair_follows_any_training(method: str, after: str) -> None:
@@ -202,6 +203,7 @@ def test_a_repair_follows_any_training(method: str, after: str) -> None:
     assert repaired.numbers_up == base.numbers_up
 
 
+@pytest.mark.slow
 def test_a_client_without_a_class_keeps_the_labels_of_what_was_trained() -> None:
     federation = biased(4, [100, 3])
     federation = Federation.of(

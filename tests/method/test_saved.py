@@ -38,6 +38,7 @@ def assert_same(before: tuple[Predictor, ...], after: tuple[Predictor, ...]) -> 
             np.testing.assert_array_equal(one.labels(x, s, seed), two.labels(x, s, seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_survives_the_round_trip(method: str) -> None:
     predictors = METHODS[method](task(biased(0, [60, 70])), None).predictors
@@ -46,6 +47,7 @@ def test_every_method_survives_the_round_trip(method: str) -> None:
     assert_same(predictors, from_tensors(kind, logistic_regression(3), load(save(tensors))))
 
 
+@pytest.mark.slow
 def test_repairs_upon_repairs_survive_too() -> None:
     federation = biased(1, [150])
     swapped = Dgeo(1, 0, 0)
@@ -68,6 +70,7 @@ def test_a_damaged_file_is_said_to_be_so() -> None:
             from_tensors(wrong, logistic_regression(3), arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["st", "eo", "ceo"])
 def test_the_run_folder_keeps_all_clients_predictors(method: str, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"

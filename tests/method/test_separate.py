@@ -21,6 +21,7 @@ def thetas(trained: Trained) -> list[np.ndarray]:
     return [one.theta for one in trained.predictors if isinstance(one, Plain)]
 
 
+@pytest.mark.slow
 def test_one_client_is_fedfair_with_one_client() -> None:
     for solver in (Newton(), Lbfgs(), Agp()):
         alone = task(biased(0, [80]), solver=solver)
@@ -31,6 +32,7 @@ def test_one_client_is_fedfair_with_one_client() -> None:
         np.testing.assert_allclose(one.outcome.history.d, other.outcome.history.d, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[40, 55, 31], [400, 9, 30, 12, 10, 11, 14, 9]])
 def test_every_client_gets_what_it_would_get_alone(sizes: list[int]) -> None:
     federation = biased(1, sizes)
@@ -73,6 +75,7 @@ def odd(federation: Federation) -> Federation:
     return replace(federation, y=y, s=s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [Newton(), Lbfgs(), Agp()])
 def test_empty_cells_and_single_classes(solver: Newton | Lbfgs | Agp) -> None:
     federation = odd(biased(4, [30, 30, 60]))
@@ -96,6 +99,7 @@ def test_clients_that_do_not_converge_are_counted() -> None:
     assert st(task(biased(5, [50, 50]))).notes == ()
 
 
+@pytest.mark.slow
 def test_several_pairs_are_all_met() -> None:
     federation = biased(6, [150, 160], groups=3)
     pairs = (PAIR, Dgeo(0, 2, 1), Dgeo(1, 2, 1))
@@ -108,6 +112,7 @@ def test_several_pairs_are_all_met() -> None:
         assert max(means) - min(means) <= 0.01 + 1e-5
 
 
+@pytest.mark.slow
 def test_a_thin_history_has_the_same_ends_and_as_many_records_as_calls() -> None:
     asked = task(biased(5, [60, 80]), solver=Agp(), rounds=1200)
     whole, thin = (st_many([asked], [0.02], None, short)[0][0].outcome for short in (False, True))

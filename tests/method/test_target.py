@@ -37,6 +37,7 @@ def apart(given: Task, trained: Trained) -> float:
     return float(abs(rates[0] - rates[1]))
 
 
+@pytest.mark.slow
 def test_the_proxy_meets_its_targets_on_adult() -> None:
     given = adult()
     free = fedavg(given)
@@ -50,6 +51,7 @@ def test_the_proxy_meets_its_targets_on_adult() -> None:
         assert abs(float(trained.outcome.last.d[0])) == pytest.approx(apart(given, trained))
 
 
+@pytest.mark.slow
 def test_the_search_meets_its_target_on_rows_trained_on_and_set_aside() -> None:
     given = task(biased(3, [700, 900, 800]), rounds=60)
     rest, aside = hold_out(given.federation, given.seed)
@@ -70,6 +72,7 @@ def test_a_target_that_holds_anyway_costs_nothing() -> None:
     assert search(given, 0.9).rounds_before == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [2, 3])
 def test_a_constant_start_is_left_though_it_has_no_gap(groups: int) -> None:
     """Where groups differ more than people, the first step opens gaps that weigh more than the
@@ -90,6 +93,7 @@ def test_a_constant_start_is_left_though_it_has_no_gap(groups: int) -> None:
     assert right > max(y.mean(), 1 - y.mean()) + 0.05
 
 
+@pytest.mark.slow
 def test_silo_by_silo_is_the_same() -> None:
     from dataclasses import replace
 

@@ -64,6 +64,7 @@ def test_curvature_is_the_second_derivative(outputs: int) -> None:
     np.testing.assert_allclose(curvature(scores), want, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sizes_and_seeds() -> None:
     assert logistic_regression(104).size == 105
     assert logistic_regression(5, 3).size == 18
@@ -73,6 +74,7 @@ def test_sizes_and_seeds() -> None:
     assert logistic_regression(6) is logistic_regression(6)  # so that programs are compiled once
 
 
+@pytest.mark.slow
 def test_any_pair_of_functions_trains_under_the_constraint() -> None:
     """A model of the user's own: a product of two linear scores."""
 
@@ -97,6 +99,7 @@ def test_any_pair_of_functions_trains_under_the_constraint() -> None:
         assert abs(float(got.last.d[0])) == pytest.approx(gap / 2, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_many_models_measured_at_once_equal_one_by_one() -> None:
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)

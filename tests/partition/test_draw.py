@@ -66,6 +66,7 @@ def test_test_rows_are_the_same_for_every_kind() -> None:
     np.testing.assert_array_equal(tests[0], tests[2])
 
 
+@pytest.mark.process
 def test_the_split_is_that_of_another_process_and_needs_numpy_only() -> None:
     script = """
 import sys, numpy as np

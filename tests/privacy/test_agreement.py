@@ -66,6 +66,7 @@ def test_round_trip() -> None:
         assert Agreement.from_bytes(made.to_bytes()).context == made.context
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="NOT TESTED: no ssh-keygen here")
 @pytest.mark.parametrize("form", ["RFC4716", "PEM"])
 def test_keys_of_ssh_keygen(tmp_path: Path, form: str) -> None:

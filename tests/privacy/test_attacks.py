@@ -282,10 +282,12 @@ def train_privately(epsilon: float) -> Callable[[Federation, int], Floats]:
     return train
 
 
+@pytest.mark.slow
 def test_without_noise_a_member_is_told_from_a_stranger() -> None:
     assert advantage(train_openly, 40) > 0.7 > limit(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_with_noise_the_same_attack_stays_below_the_limit(epsilon: float) -> None:
     """By chance alone 200 games give up to 0.2 in 999 of 1,000 cases; the limits are above."""

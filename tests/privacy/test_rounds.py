@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairsilo.arrays import Floats
 from fairsilo.privacy import RepeatRound, SiloSession
-from tests.privacy.federation import Federation, Floats, agreement, names
+from tests.privacy.federation import Federation, agreement, names
 
 WILD = np.array([1e-4, -1.0, 7e17, 1e9, -3.3e15, 0.0, 123456789.0, 2.5e-5])
 
@@ -33,6 +34,7 @@ def patterns(draw: st.DrawFn) -> list[list[str]]:
     return left
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(patterns(), st.integers(0, 2**32))
 def test_masks_cancel_for_any_drop_out_pattern(left: list[list[str]], seed: int) -> None:

@@ -42,6 +42,7 @@ class Seen(HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])))
 def test_any_text_survives_as_text_and_as_attribute(text: str) -> None:
     seen = Seen()

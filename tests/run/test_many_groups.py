@@ -49,6 +49,7 @@ def run(csv: Path, **more: object) -> Run:
     return execute(options(csv, **more), baseline=False)
 
 
+@pytest.mark.slow
 def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) -> None:
     limits = (("g0:g1", 0.01), ("g2:g0", 0.2))
     done = run(csv, protected_class="all", epsilon=0.1, epsilons=limits)
@@ -81,6 +82,7 @@ def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) 
     assert deo == pytest.approx([one["test"]["rate"] for one in metrics["constraints"]])
 
 
+@pytest.mark.slow
 def test_each_group_against_the_rest(csv: Path, tmp_path: Path) -> None:
     done = run(csv, against="rest", epsilon=0.03)
     prepared = done.prepared
@@ -109,6 +111,7 @@ def test_small_intersections_are_pooled(csv: Path) -> None:
     assert len(apart.schema.groups) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "notion", ["equalized-odds", "demographic-parity", "accuracy-parity", "bounded-loss"]
 )
@@ -154,6 +157,7 @@ def test_a_bound_on_losses_that_nobody_can_keep_says_so(csv: Path) -> None:
     assert "raise epsilon" in reason
 
 
+@pytest.mark.slow
 def test_a_target_in_rates_for_three_groups(csv: Path, tmp_path: Path) -> None:
     done = run(csv, target_deo=0.05, groups=("g0", "g1"))
     assert done.metrics["train"]["deo"] <= 0.06

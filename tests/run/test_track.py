@@ -36,6 +36,7 @@ def options(tmp_path: Path, **more: object) -> Options:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_parameters_rounds_figures_and_files(tmp_path: Path) -> None:
     run = execute(options(tmp_path))
     files = save(run, tmp_path / "runs" / "loans")

@@ -34,6 +34,7 @@ def three_groups(classes: int) -> tuple[Federation, list[Dgeo]]:
     return federation, pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("solver", [Newton(), Lbfgs(tolerance=1e-6)])
 def test_three_groups_and_classes_against_slsqp(classes: int, solver: Newton | Lbfgs) -> None:
@@ -70,6 +71,7 @@ def test_three_groups_and_classes_against_slsqp(classes: int, solver: Newton | L
     assert float(got.last.loss) == pytest.approx(best.fun, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_no_constraint_at_all_is_plain_training() -> None:
     table = make(1, [40, 30], 3)
     w, v = weigh(table.federation, [], "pooled", totals_of(table.federation, []))
@@ -83,6 +85,7 @@ def test_no_constraint_at_all_is_plain_training() -> None:
         assert float(jnp.abs(answer.grad).max()) < 1e-4
 
 
+@pytest.mark.slow
 def test_divergence_is_named() -> None:
     table = make(2, [10, 10], 2)
     w, v = weigh(table.federation, [], "pooled", totals_of(table.federation, []))
@@ -94,6 +97,7 @@ def test_divergence_is_named() -> None:
         assert got.rounds == 1
 
 
+@pytest.mark.slow
 def test_a_round_limit_is_not_convergence() -> None:
     table = make(3, [30, 30], 3)
     pair = [Dgeo(0, 1, 1)]

@@ -20,6 +20,7 @@ from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.solver import Agp, Lbfgs, Newton, Status
 
+pytestmark = pytest.mark.slow
 Folder = Callable[[str], Path | None]
 ROUNDS = {"adult": 12, "compas": 8, "drug": 8}
 EPSILONS = (1e-4, 0.01, 0.1)
@@ -143,7 +144,6 @@ def test_agp_reaches_its_own_fixed_point(name: str, data_dir_of: Folder) -> None
             )
 
 
-@pytest.mark.slow
 def test_agp_on_adult_is_still_above_the_optimum_after_20000_rounds() -> None:
     rows = rows_of(prepared_of("adult", None), "mean")
     model = logistic_regression(rows.x.shape[1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 FOUR = """
 import threading
 import numpy as np
@@ -31,6 +33,8 @@ print(len(found), set(found))
 """
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_many_runs_in_four_threads_do_not_wait_for_each_other() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FOUR], capture_output=True, text=True, timeout=120, check=False

@@ -18,6 +18,7 @@ from tests.solver.test_optimum import every_tenth
 EPSILON = 0.01
 
 
+@pytest.mark.slow
 def test_newton_agrees_with_slsqp_within_twenty_rounds() -> None:
     options = Options(data="adult", group="race", pool=100, epsilon=EPSILON)
     prepared = prepare(options)
