@@ -54,6 +54,7 @@ def test_a_run_on_its_own_table_is_audited_on_its_test_rows(case: Case) -> None:
     assert found["certificate"] == case.run.metrics["certificate"]
 
 
+@pytest.mark.slow
 def test_the_limit_is_held_against_what_the_run_promised_and_nothing_else(case: Case) -> None:
     whole = execute(AuditOptions(data=case.table, model=case.model, protected_class=("all",)))
     assert whole["limits"] == [None, 0.05], "class 0 was never limited"

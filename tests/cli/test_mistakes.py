@@ -131,6 +131,7 @@ def test_an_old_run_survives_a_failed_one(
     assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_predict_mistakes(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
     for words, hint in (
         (("--model", "nowhere", "--data", "loans.csv", "--out", "s.csv"), "nowhere"),

@@ -210,6 +210,7 @@ def test_network_and_many_classes_sum_the_same_everywhere() -> None:
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [0, 2])
 def test_pieces_of_long_tables_add_up_to_the_whole(k: int) -> None:
     rng = np.random.default_rng(3)

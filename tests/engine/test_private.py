@@ -43,6 +43,7 @@ def engine(table: RandomTable, plan: Plan, clip: Clip, whole: bool, seed: int = 
     return Private(model, federation, [PAIR], counts, unlimited(seed), plan, clip, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("order", list(Order))
 def test_without_noise_the_sums_are_the_plain_ones(order: Order, whole: bool) -> None:

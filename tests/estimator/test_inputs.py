@@ -99,6 +99,7 @@ def test_missing_groups_where_the_method_compares_them(method: str) -> None:
         FedFairClassifier(method=method).fit(T.X, T.y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedfair", "lco", "st"])
 def test_missing_groups_train_without_constraint_and_say_so(method: str) -> None:
     with pytest.warns(UserWarning, match="trained without a fairness constraint"):

@@ -39,6 +39,7 @@ def test_pairs_have_limits_of_their_own() -> None:
         fit(epsilon={"a": "x"})
 
 
+@pytest.mark.slow
 def test_each_group_against_the_rest_and_small_ones_pooled() -> None:
     rest = fit(against="rest", epsilon={"a": 0.01})
     assert rest.constraints_["pair"].tolist() == [f"{g} - the others" for g in "abc"]

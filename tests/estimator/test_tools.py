@@ -43,6 +43,7 @@ def test_pickle_keeps_the_model_and_no_training_row() -> None:
     assert abs(len(pickle.dumps(big)) - len(pickle.dumps(small))) < 2000
 
 
+@pytest.mark.slow
 def test_a_new_fit_forgets_the_old_one() -> None:
     clf = FedFairClassifier().fit(T.X, T.y, **T.extra)
     assert clf.coef_.shape == (1, len(clf.encoded_names_))

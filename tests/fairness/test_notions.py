@@ -83,6 +83,7 @@ def measured(rows: Federation, constraints: tuple[Constraint, ...], how: Estimat
     return np.asarray(sums.d)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("against", ["pairs", "rest"])
 @pytest.mark.parametrize("notion", NOTIONS)

@@ -20,6 +20,7 @@ from fairsilo.run.train import plan
 from tests.flower.silos import TownPost, make_town, simulate, train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_equals_the_simulation(tmp_path: Path, secure: bool) -> None:
     town = make_town(
@@ -35,6 +36,7 @@ def test_equals_the_simulation(tmp_path: Path, secure: bool) -> None:
     assert sum(event["event"] == "round" for event in events) == 32
 
 
+@pytest.mark.slow
 def test_the_whole_schedule_is_that_of_the_simulation(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", method="af", secure_aggregation=False, rows=400)
     run = simulate(town, tmp_path)

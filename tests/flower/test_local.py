@@ -14,6 +14,7 @@ from fairsilo.solver import Status
 from tests.flower.silos import TownPost, largest_gap, make_town, simulate, train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_reaches_the_optimum_of_the_simulation(tmp_path: Path, secure: bool) -> None:
     town = make_town(tmp_path / "town", method="lco", secure_aggregation=secure)
@@ -28,6 +29,7 @@ def test_reaches_the_optimum_of_the_simulation(tmp_path: Path, secure: bool) -> 
         assert silo["dgeo"] <= town.charter.epsilon + 1e-5
 
 
+@pytest.mark.slow
 def test_goes_on_after_a_loss_and_after_a_crash(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", method="lco", secure_aggregation=False)
 

@@ -29,6 +29,7 @@ def rows_of(seed: int, n: int, features: int, classes: int, k: int) -> tuple[np.
     return x, y, rng.random(n), rng.normal(size=(k, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(Order))
 @settings(max_examples=25)
 @given(

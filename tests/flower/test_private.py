@@ -31,6 +31,7 @@ from tests.flower.private import PROMISE, make, set_budget, spent_by
 from tests.flower.silos import Town, TownPost, largest_gap, make_town, simulate, train
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize(
     ("secure", "settings"),
@@ -88,6 +89,7 @@ def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [True, False])
 def test_the_second_run_is_refused_by_every_silos_own_ledger(tmp_path: Path, secure: bool) -> None:
     town = make(tmp_path / "town", rounds=2, secure_aggregation=secure)
@@ -110,6 +112,7 @@ def ask(town: Town, kind: str = "totals", **values: Any) -> Record:
     return reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
 
 
+@pytest.mark.slow
 def test_the_noise_of_an_answer_has_the_promised_variance(tmp_path: Path) -> None:
     """In the clear all of it; the share under masks is the same code with another t."""
     town = make(tmp_path, rows=200, secure_aggregation=False)
@@ -139,6 +142,7 @@ def test_the_share_is_dealt_by_the_fewest_that_can_be_summed(
     np.testing.assert_allclose(noise, town.charter.plan.counts / math.sqrt(t), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_server_does_not_choose_the_noise(tmp_path: Path) -> None:
     """Neither another federation file nor questions out of turn get more than the budget."""
     town = make(tmp_path, rows=200, secure_aggregation=False)
@@ -215,6 +219,7 @@ def test_questions_that_do_not_fit_cost_nothing(
     assert not spent_by(town)
 
 
+@pytest.mark.slow
 def test_an_audit_sees_test_rows_only_and_costs_nothing(tmp_path: Path) -> None:
     town = make(tmp_path / "town", rounds=2, secure_aggregation=False)
     finished, _ = train(town, TownPost(town), tmp_path / "journal")

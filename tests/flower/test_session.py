@@ -17,6 +17,7 @@ from fairsilo.solver import Status
 from tests.flower.silos import Town, TownPost, largest_gap, make_town, simulate, train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize(
     "settings",
@@ -45,6 +46,7 @@ def test_equals_the_simulation(tmp_path: Path, secure: bool, settings: dict[str,
     assert made.metrics["converged"] == run.metrics["converged"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_three_classes_three_groups_and_missing_cells(tmp_path: Path, secure: bool) -> None:
     table = {"classes": 3, "groups": 3, "missing": 0.1}
@@ -53,6 +55,7 @@ def test_three_classes_three_groups_and_missing_cells(tmp_path: Path, secure: bo
     assert largest_gap(town, finished, simulate(town, tmp_path)) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_a_silo_that_never_came_equals_the_simulation_without_it(
     tmp_path: Path, secure: bool
@@ -67,6 +70,7 @@ def test_a_silo_that_never_came_equals_the_simulation_without_it(
     assert largest_gap(town, finished, simulate(town, tmp_path, without=("silo2",))) < 1e-6
 
 
+@pytest.mark.slow
 def test_beside_the_model_one_without_limit_and_every_silo_where_it_is_seen(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", secure_aggregation=False)
     post = TownPost(town)
@@ -144,6 +148,7 @@ def spoil(vector: bytes, how: str) -> bytes:
     return pack(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "told"),
     [
@@ -198,6 +203,7 @@ class KilledError(BaseException):
     """Stands for kill -9: nothing of the session survives it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "killed_at"), [("newton", 1), ("newton", 3), ("newton", 6), ("lbfgs", 7), ("agp", 7)]
 )
@@ -252,6 +258,7 @@ def test_a_journal_of_another_federation_is_refused(tmp_path: Path) -> None:
         train(town, TownPost(town), tmp_path / "journal", resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_resuming_with_another_table_is_refused(tmp_path: Path, secure: bool) -> None:
     """Another run of Flower's remembers nothing; the silo's ledger does."""

@@ -64,6 +64,7 @@ def test_the_search_meets_its_target_on_rows_trained_on_and_set_aside() -> None:
     assert f"epsilon {trained.epsilon:.4f}" in trained.notes[-1]
 
 
+@pytest.mark.slow
 def test_a_target_that_holds_anyway_costs_nothing() -> None:
     given = task(biased(3, [700, 900, 800]), rounds=60)
     free = fedavg(given)

@@ -138,6 +138,7 @@ def test_every_notion_leaves_a_folder(notion: str, csv: Path, tmp_path: Path) ->
         assert pair["loss_interval"][0] < pair["loss_gap"] < pair["loss_interval"][1]
 
 
+@pytest.mark.slow
 def test_losses_under_a_claim_have_their_own_spread(csv: Path) -> None:
     """Demographic parity on the test rows: -log p(c | x) of everybody, row by row."""
     done = run(csv, notion="demographic-parity", groups=("g0", "g1"))
@@ -150,6 +151,7 @@ def test_losses_under_a_claim_have_their_own_spread(csv: Path) -> None:
         assert one["loss_std"] == pytest.approx(mine.std())
 
 
+@pytest.mark.slow
 def test_a_bound_on_losses_that_nobody_can_keep_says_so(csv: Path) -> None:
     reason = run(csv, notion="bounded-loss", groups=("g0", "g1"), epsilon=0.5).metrics["reason"]
     assert "not converged" in reason
