@@ -1,6 +1,6 @@
-"""Contestants in their own environments, asked in turns.
+"""Run contestants in their own environments, taking turns.
 
-A peer's environment is made by pip under `.bench/` the first time it is needed, so that the
+A contestant's environment is made by pip under `.bench/` when it is first needed, so that the
 project does not depend on any of them.
 """
 
@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
-"""The grain, in seconds, of what the system knows of other processes' CPU time."""
+"""The resolution, in seconds, of the system's CPU times of other processes."""
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / ".bench"
 TORCH = "torch==2.13.*"
-"""pip takes the CPU build (2.13.0+cpu) where its index has one, and the large one elsewhere."""
+"""pip takes the CPU build (2.13.0+cpu) if its index has one, else the large build."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A file in `contestants/`, what pip must install for it, and what it is built for."""
+    """A file in `contestants/`, the packages it needs, and what it is built for."""
 
     name: str
     file: str
@@ -63,7 +63,7 @@ CONTESTANTS = (
 
 
 def python_of(packages: Sequence[str], name: str) -> str:
-    """The interpreter of an environment with these packages; made if it is not there."""
+    """The interpreter of an environment with these packages, which is made if missing."""
     if not packages:
         return sys.executable
     folder = ENVIRONMENTS / name.replace(" ", "-")
@@ -100,7 +100,7 @@ class Seat:
         self.process.stdin.flush()
         answer = self.listen()
         family = cpu_seconds(self.process.pid) - before
-        # It has helpers that it did not count; else its own clock is finer.
+        # The process has helpers that it did not count; otherwise its own clock is finer.
         if "told" not in answer and family > answer["cpu"] + 5 * TICK:
             answer["cpu"] = family
         return answer

@@ -2,7 +2,7 @@
 
     python -m benchmarks.bars        # benchmarks/results/cpu.json -> docs/benchmarks*.svg
 
-One picture of the rounds beside other frameworks, one of the way to the optimum, one of growth.
+The pictures show the rounds of all frameworks, the costs to reach the optimum, and growth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OURS, OTHERS = "#1b6ca8", "#b8c4ce"
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar, where its spread ends, and what is written beside it."""
+    """A bar, the end of its spread, and its labels."""
 
     name: str
     value: float
@@ -43,7 +43,7 @@ class Panel:
 
 
 def bar_of(row: dict[str, Any], name: str, note: str, ours: bool) -> Bar:
-    """A row of the result as a bar."""
+    """The bar for a row of the result."""
     spread = row["spread"] or [row["value"], row["value"]]
     return Bar(name, row["value"], (spread[0], spread[1]), note, ours)
 
@@ -113,7 +113,7 @@ def _value(row: dict[str, Any]) -> float:
 
 
 def draw(panels: list[Panel], picture: Path) -> None:
-    """The panels under each other, logarithmic."""
+    """Draw the panels below each other, with a logarithmic axis."""
     heights = [0.7 + 0.28 * len(panel.bars) for panel in panels]
     figure, axes = plt.subplots(
         len(panels),
@@ -152,7 +152,7 @@ PICTURES: dict[str, Callable[[list[dict[str, Any]]], list[Panel]]] = {
 
 
 def draw_all(results: Path, folder: Path) -> None:
-    """Every picture for which there are results."""
+    """Draw every picture for which there are results."""
     rows = json.loads(results.read_text())
     for name, panels_of in PICTURES.items():
         panels = panels_of(rows)

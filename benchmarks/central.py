@@ -3,10 +3,10 @@
     python -m benchmarks.central --out experiments/central        # both data sets, 20 seeds
     python -m benchmarks.central --data compas --seeds 3          # a quick look
 
-Everybody gets the same encoded rows: 80 % of the training rows to train on, the others (a share of
+All methods get the same encoded rows: 80 % of the training rows to train on, the rest (a share of
 every client's, as in `fairsilo compare`) to pick a setting on, and the test rows. The setting is
 the most accurate one whose difference of true-positive rates (DEO) on the validation rows is at
-most 0.02, or the one with the smallest DEO where there is none. Times are of both settings
+most 0.02, or if there is none, the one with the smallest DEO. Times are for both settings
 together, the median over the seeds; our program is compiled once, with the first seed.
 """
 
@@ -28,15 +28,16 @@ from fairlearn.reductions import ExponentiatedGradient, TruePositiveRateParity
 from sklearn.linear_model import LogisticRegression
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.engine import Pooled, solve_many
 from fairsilo.evaluate.metrics import accuracy, rate_gap
 from fairsilo.evaluate.tally import Tally
 from fairsilo.experiment.cell import hold_out
 from fairsilo.fairness import Constraint
-from fairsilo.method.constrained import solve_many
 from fairsilo.method.target import proxy
+from fairsilo.predictor import Plain
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.train import plan
+from fairsilo.run.problem import plan
 
 WANTED = 0.02
 TARGETS = (0.01, 0.02)
@@ -44,7 +45,7 @@ TARGETS = (0.01, 0.02)
 BOUNDS = (0.01, 0.02)
 """Settings of ExponentiatedGradient: its difference_bound."""
 TOLERANCES = (0.0, 0.02)
-"""Settings of ThresholdOptimizer: how far the rates may be apart."""
+"""Settings of ThresholdOptimizer: the largest difference of the rates."""
 
 Predict = Callable[[Floats, Ints], Ints]
 
@@ -69,11 +70,12 @@ class Split:
 
 
 def fedfair(split: Split) -> Iterator[tuple[float, Predict]]:
-    """Ours: every target in one program, the rows in the hands of their clients."""
-    task = proxy(plan(Options(data="", method="fedfair"), split.held), WANTED)
-    found = solve_many([task], TARGETS)[0]
-    for target, trained in zip(TARGETS, found, strict=True):
-        (model,) = trained.predictors
+    """FedFair: all targets in one program, the rows divided among their clients."""
+    problem, engine = plan(Options(data=""), split.held), Pooled(split.held.federation)
+    problem = proxy(problem, engine.count(problem), WANTED)
+    found = solve_many([problem], [engine], TARGETS)[0]
+    for target, outcome in zip(TARGETS, found, strict=True):
+        model = Plain(problem.model, outcome.theta)
         yield target, lambda x, s, model=model: model.labels(x, s, 0) == split.protected  # type: ignore[misc]
 
 
@@ -136,13 +138,13 @@ def measured(split: Split, predict: Predict, rows: tuple[Floats, Ints, Ints]) ->
 
 
 def gap(tally: Tally, pair: Constraint) -> float:
-    """Signed difference of the true-positive rates; a rate without rows is no rate."""
+    """Signed difference of the true-positive rates; NaN if one is undefined."""
     found = rate_gap(tally, replace(pair, c=1))  # type: ignore[type-var]
     return float("nan") if found is None else found
 
 
 def one_seed(data: str, seed: int, folder: Path | None) -> list[dict[str, Any]]:
-    """All methods on the rows of one seed: the setting picked, and how it does on test rows."""
+    """All methods on the rows of one seed: the picked setting and its results on test rows."""
     split = split_of(data, seed, folder)
     held, (pair,) = split.held, split.held.constraints
     parts = {

@@ -18,14 +18,14 @@ from functools import partial
 import numpy as np
 
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine import Pooled, Rows
 from fairsilo.fairness import Dgeo
-from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.fairness.weigh import weighted
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.solver import Agp, Newton
+from fairsilo.sums import Compiled, Rows
 
 ROUNDS = 500
 RUNS = 32
@@ -43,13 +43,13 @@ def bare_products(x: Array, theta: Array, rounds: int) -> Array:
 
 
 def seconds(function, *args) -> float:  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002
-    """CPU seconds: other people's work on the machine disturbs them less than the clock."""
+    """CPU seconds, which other processes disturb less than wall time."""
     started = time.process_time()
     jax.block_until_ready(function(*args))  # type: ignore[no-untyped-call]
     return time.process_time() - started
 
 
-def agp_loop(engine: Pooled, runs: int):  # type: ignore[no-untyped-def] # noqa: ANN201
+def agp_loop(engine: Compiled, runs: int):  # type: ignore[no-untyped-def] # noqa: ANN201
     """Our loop over ROUNDS rounds of `runs` runs, as a function without arguments."""
     solver = Agp(tolerance=0.0)
     start = jnp.zeros((runs, engine.model.size), engine.dtype)
@@ -62,11 +62,9 @@ def ratios(repeats: int) -> dict[str, object]:
     """Milliseconds per round, ours and bare, and their ratios (median over repetitions)."""
     prepared = prepare(Options(data="adult"))
     federation = prepared.federation
-    w, v = weigh(
-        federation, prepared.constraints, "mean", totals_of(federation, prepared.constraints)
-    )
+    _, w, v = weighted(federation, prepared.constraints, "mean")
     model = logistic_regression(federation.x.shape[1])
-    engine = Pooled(model, Rows(federation.x, federation.y, w, v), np.float32)  # type: ignore[arg-type]
+    engine = Compiled(model, Rows(federation.x, federation.y, w, v), np.float32)  # type: ignore[arg-type]
     x = jnp.asarray(federation.x, jnp.float32)
     contestants = {
         "bare, one run": lambda: bare_products(x, jnp.zeros(x.shape[1], x.dtype), ROUNDS),
@@ -107,15 +105,14 @@ def scale(rows: int, columns: int, clients: int) -> dict[str, object]:
     client = np.sort(rng.integers(0, clients, rows))
     federation = Federation.of(x, y, s, client, groups=2, classes=2)
     del x
-    pair = [Dgeo(0, 1, 1)]
-    w, v = weigh(federation, pair, "mean", totals_of(federation, pair))
+    _, w, v = weighted(federation, [Dgeo(0, 1, 1)], "mean")
     model = logistic_regression(columns)
     table = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
     table_bytes = federation.x.nbytes
     started = time.perf_counter()
-    newton = Pooled(model, table).solve(Newton(), model.start(0), [0.01], 20)
+    newton = Compiled(model, table).solve(Newton(), model.start(0), [0.01], 20)
     newton_seconds = time.perf_counter() - started
-    engine = Pooled(model, table, np.float32)
+    engine = Compiled(model, table, np.float32)
     engine.solve(Agp(), model.start(0), [0.01], 1)
     started = time.perf_counter()
     engine.solve(Agp(), model.start(0), [0.01], 20)

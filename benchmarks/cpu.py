@@ -4,8 +4,8 @@
     python -m benchmarks.cpu round sweep --repeats 5
 
 Every contestant runs on one core in its own environment and must match the oracle of
-`benchmarks/workload.py`. What is compared is CPU seconds, which a busy machine disturbs less than
-the clock; the load is recorded with every workload.
+`benchmarks/workload.py`. CPU seconds are compared, which a busy machine disturbs less than wall
+time; the load is recorded with every workload.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fairsilo.run.prepare import prepare
 RESULTS = Path(__file__).parent / "results"
 SETTINGS = 32
 ROUNDS = {"fairsilo": 200, "numpy": 50, "pytorch loop": 10, "flower": 8}
-"""Rounds that a contestant is asked for; 4 for the others."""
+"""Rounds per measurement, by contestant; 4 for the others."""
 TURNS = {
     "round": ((), 1, "one federated gradient round, logistic regression, ADULT, 50 clients"),
     "sweep": ((), SETTINGS, "one round of each of 32 settings, logistic regression, ADULT"),
@@ -64,7 +64,7 @@ def turns(
             away = check(work, 3, first["theta"], contestant.name, settings)
             print(f"{contestant.name} matches the oracle to {away:.0e}", file=sys.stderr)
             counts[seat.name] = max(1, rounds.get(seat.name, 4) // (4 if settings > 1 else 1))
-            seat.ask(counts[seat.name], settings)  # the last of compilation
+            seat.ask(counts[seat.name], settings)  # finishes compilation
             seats.append(seat)
             found[seat.name] = {"cpu": [], "seconds": []}
         for _ in range(repeats):
@@ -80,7 +80,7 @@ def compare(name: str, repeats: int, without: Sequence[str] = ()) -> list[dict[s
     """One of the workloads that all contestants take, as rows of the result."""
     hidden, settings, what = TURNS[name]
     before = load()
-    # Flower's simulation would start Ray anew for each of the 32 settings.
+    # Flower's simulation would start Ray again for each of the 32 settings.
     left_out = {*without, "flower"} if settings > 1 else {*without}
     able = [one for one in CONTESTANTS if one.name not in left_out]
     found = turns(adult(hidden, settings), settings, repeats, able)

@@ -1,10 +1,9 @@
 """Accuracy at the same fairness: FedFair and DecLearn's Fed-FairGrad on the same ADULT rows.
 
 Each is run with several settings. Of the models whose true-positive rates differ by at most 0.02
-on the training rows (of Fed-FairGrad, after any round) the one with the best training accuracy
-counts, and is measured on test rows. What Fed-FairGrad minimises has no epsilon, so its optimum is
-not ours; it counts as arrived when a model is that fair and within 0.001 of FedFair's training
-accuracy.
+on the training rows (of Fed-FairGrad, after any round), the one with the best training accuracy is
+chosen and measured on test rows. Fed-FairGrad's objective has no epsilon, so its optimum is not
+ours; it has arrived when a model is that fair and within 0.001 of FedFair's training accuracy.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ import numpy as np
 
 from benchmarks.arena import ROOT, TORCH, load, python_of
 from fairsilo.arrays import Floats
-from fairsilo.engine import numbers_up
+from fairsilo.engine import Pooled
 from fairsilo.fairness import Dgeo
-from fairsilo.method.base import Task
-from fairsilo.method.constrained import fedfair
+from fairsilo.method.fedfair import fedfair
 from fairsilo.model import logistic_regression
+from fairsilo.question import Problem
+from fairsilo.question.round import numbers_up
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.solver import Newton
@@ -36,20 +36,20 @@ CLOSE = 0.001
 EPSILONS = (0.001, 0.01, 0.02, 0.05, 0.1)
 RATES = ((0.5, 0.05), (1.0, 0.02), (1.0, 0.1), (2.0, 0.1))
 """Fed-FairGrad's step sizes, of the model and of the groups' weights: smaller ones are slower, and
-from five on it swings."""
+from five on it oscillates."""
 ROUNDS = 300
 PORT = 8801
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model (weight, then bias), and what it took to get there."""
+    """A model (weight, then bias) and its costs."""
 
     theta: Floats
     setting: float | tuple[float, float]
     rounds: int
     sent: float
-    """Bytes, by one client."""
+    """Bytes sent by one client."""
     seconds: float
     """CPU seconds of all parties."""
 
@@ -74,14 +74,13 @@ def quality(prepared: Prepared, theta: np.ndarray, rows: str) -> tuple[float, fl
 def ours(prepared: Prepared) -> list[Found]:
     """FedFair by Newton-SQP, one model for each epsilon; seconds without compilation."""
     model = logistic_regression(prepared.federation.x.shape[1])
-    task = Task(
-        prepared.federation, model, prepared.constraints, 0.1, "pooled", Newton(), 50, seed=0
-    )
-    fedfair(task)
+    problem = Problem(model, prepared.constraints, 0.1, "pooled", Newton(), 50, seed=0)
+    engine = Pooled(prepared.federation)
+    fedfair(problem, engine)
     found = []
     for epsilon in EPSILONS:
         started = time.process_time()
-        outcome = fedfair(replace(task, epsilon=epsilon)).outcome
+        outcome = fedfair(replace(problem, epsilon=epsilon), engine).outcome
         spent = time.process_time() - started
         sent = numbers_up(Newton().order, model.size, 1) * outcome.rounds * 8
         found.append(Found(np.roll(outcome.theta, -1), epsilon, outcome.rounds, sent, spent))
@@ -110,7 +109,7 @@ def declearn(prepared: Prepared, rounds: int = ROUNDS) -> list[Found]:
 
 
 def heard(text: str, rates: tuple[float, float]) -> list[Found]:
-    """The models in what Fed-FairGrad's run printed."""
+    """Parse the models from the output of Fed-FairGrad's run."""
     lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise SystemExit("declearn died: run its file by hand to see why")
@@ -121,7 +120,7 @@ def heard(text: str, rates: tuple[float, float]) -> list[Found]:
 
 
 def chosen(prepared: Prepared, runs: list[Found]) -> tuple[Found, bool]:
-    """The most accurate of the fair ones, or the fairest if none is."""
+    """The most accurate of the fair models, or the fairest if none is fair."""
     scored = [(run, *quality(prepared, run.theta, "train")) for run in runs]
     fair = [one for one in scored if one[2] <= LIMIT]
     best = max(fair, key=lambda one: one[1]) if fair else min(scored, key=lambda one: one[2])
@@ -129,7 +128,7 @@ def chosen(prepared: Prepared, runs: list[Found]) -> tuple[Found, bool]:
 
 
 def arrival(prepared: Prepared, runs: list[Found], accuracy: float) -> tuple[Found, bool]:
-    """The cheapest fair model that is as accurate, or the last one of all."""
+    """The cheapest fair model with at least this accuracy, or else the last model."""
     there = [
         run
         for run in runs
@@ -140,7 +139,7 @@ def arrival(prepared: Prepared, runs: list[Found], accuracy: float) -> tuple[Fou
 
 
 def rows_of(name: str, prepared: Prepared, runs: dict[str, list[Found]]) -> list[dict[str, Any]]:
-    """What each contestant's chosen model is like, and what an equally good one cost."""
+    """Each contestant's chosen model, and the cost of an equally good one."""
     rows: list[dict[str, Any]] = []
     mine: dict[str, float] = {}
     for contestant, found in runs.items():

@@ -20,20 +20,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairsilo.flower.demo import demo
+from fairsilo.network.ops.demo import demo
 
 NODE = "import flwr.supernode.cli"
 """What the command `flower-supernode` imports."""
 WORKER = (
-    "import fairsilo.flower.worker, fairsilo.flower.runtime, fairsilo.flower.client, "
-    "fairsilo.flower.masked, fairsilo.flower.silo"
+    "import fairsilo.network.ops.worker, fairsilo.network.ops.runtime, fairsilo.network.client, "
+    "fairsilo.network.masked, fairsilo.network.silo"
 )
 """What a silo's worker imports once, before the first question."""
 
 
 def start_up(code: str, repeats: int = 3) -> tuple[float, float, float]:
-    """Seconds, CPU-seconds (the best of some) and MB of a process that imports what it needs."""
-    # The high-water mark of its own memory: ru_maxrss would count this process before exec, too.
+    """Seconds, CPU-seconds (the best of `repeats`) and MB of a process that runs `code`."""
+    # VmHWM is the peak of its own memory; ru_maxrss would include this process before exec.
     told = "; print(next(l.split()[1] for l in open('/proc/self/status') if 'VmHWM' in l))"
     best, busy, largest = float("inf"), float("inf"), 0.0
     for _ in range(repeats):
@@ -57,7 +57,7 @@ def cpu_of_children() -> float:
 
 
 def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
-    """One demo run; its costs from the run folder and from the events."""
+    """Run one demo and collect its costs from the run folder and the events."""
     times: dict[str, float] = {}
 
     def watch(event: dict[str, Any]) -> None:
@@ -67,6 +67,7 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         space, out = Path(folder) / "work", Path(folder) / "run"
         found = demo(space, out, silos, watch, rows=rows, secure_aggregation=secure)
+        assert found is not None
         metrics = json.loads((out / "metrics.json").read_text())
     spent = cpu_of_children() - before
     rounds = [entry["seconds"] for entry in metrics["network"]["rounds"]]

@@ -4,7 +4,7 @@
 
 Everything in one process of a few minutes: ADULT-shaped rounds of one run and of 64, the 8-4
 network, 10^7 rows x 104 columns as codes and dense, and the card's copy bandwidth in the same run.
-It needs JAX and NumPy and no other part of the project's dependencies.
+Of the project's dependencies it needs only JAX and NumPy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 
 from benchmarks.growth import coded_rows
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine import Pooled, Rows, dense
-from fairsilo.engine.sums import many_sums
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
+from fairsilo.sums import Compiled, Rows, dense
+from fairsilo.sums.rows import many_sums
 
 PROTOTYPE = {
     "round": ("rounds per second", 51_600.0),
@@ -50,7 +50,7 @@ def seconds(function: Callable[[], Any], repeats: int = 5) -> list[float]:
 
 def loop(model: Model, rows: Rows, runs: int, rounds: int) -> Callable[[], Any]:
     """Our engine: `rounds` AGP rounds of `runs` runs in one call."""
-    engine, solver = Pooled(model, rows, np.float32), Agp(tolerance=0.0)
+    engine, solver = Compiled(model, rows, np.float32), Agp(tolerance=0.0)
     start = jnp.asarray(np.tile(model.start(0), (runs, 1)), jnp.float32)
     epsilon = jnp.linspace(1e-3, 0.4, runs, dtype=jnp.float32)[:, None]
     state = jax.vmap(solver.init)(start, epsilon)
@@ -76,7 +76,7 @@ def together(model: Model, rows: Rows, runs: int, rounds: int) -> Callable[[], A
 
 
 def row(workload: str, contestant: str, quantity: str, values: list[float], **more: Any) -> Any:
-    """A line of the result; the ratio is the prototype's over ours or the reverse: above 1 wins."""
+    """A line of the result; the ratio to the prototype is above 1 if ours is better."""
     median = float(np.median(values))
     line = {"workload": workload, "contestant": contestant, "quantity": quantity, "value": median}
     line |= {"spread": [min(values), max(values)], **more}
@@ -94,14 +94,14 @@ def peak() -> float:
 
 
 def bandwidth(elements: int) -> float:
-    """Bytes read and written per second by the plainest kernel."""
+    """Bytes read and written per second by a minimal kernel."""
     x = jnp.ones(elements, jnp.float32)
     add = jax.jit(lambda x: x + 1)
     return 8 * elements / min(seconds(lambda: add(x)))
 
 
 def measure(small: bool) -> list[dict[str, Any]]:
-    """All workloads, the small ones first so that the peak of memory belongs to the last."""
+    """All workloads, small ones first, so that the peak of memory is that of the last."""
     n, many, calls = (2_000, 20_000, 5) if small else (40_000, 10_000_000, 2_000)
     copied = bandwidth(10**6 if small else 10**9)
     found = [row("copy", "card", "GB per second", [copied / 1e9])]

@@ -1,7 +1,7 @@
 """How time and memory grow: with clients (`clientwise`), with rows and with features (`pooled`).
 
-Every size is measured in a process of its own, so that its peak memory is its own; the slope is
-that of the logarithms, fitted by least squares: 1 is linear.
+Every size is measured in a separate process, so that the peak memory belongs to it alone; the slope
+is that of the logarithms, fitted by least squares: 1 is linear.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from benchmarks.arena import ROOT, load
 
 WIDTHS = (7, 16, 7, 14, 6, 5, 2, 41)
-"""ADULT's categories; six numbers beside them make 104 columns."""
+"""The widths of ADULT's categories; with six numbers they make 104 columns."""
 SIZES = {
     "clients": [10, 100, 1_000, 10_000],
     "rows": [10_000, 100_000, 1_000_000, 10_000_000],
@@ -29,9 +30,9 @@ PER_CLIENT, COLUMNS, TABLE = 32, 20, 20_000
 
 
 def coded_rows(rows: int, seed: int = 0) -> Any:
-    """ADULT-shaped rows as codes, drawn at random, without the dense matrix at any time."""
+    """Random ADULT-shaped rows as codes, without ever making the dense matrix."""
     from fairsilo.compute import jnp
-    from fairsilo.engine import Coded, Layout, Rows, aligned
+    from fairsilo.sums import Coded, Layout, Rows, aligned
 
     rng = np.random.default_rng(seed)
     starts = 6 + np.cumsum((0, *WIDTHS[:-1]))
@@ -50,66 +51,83 @@ def coded_rows(rows: int, seed: int = 0) -> Any:
     return Rows(x, y.astype(np.uint8), w, v)  # type: ignore[arg-type]
 
 
-def pooled_rows(rows: int, constraints: int) -> tuple[Any, Any, int]:
-    """An engine over coded rows, its solver, and the bytes of the coded table."""
-    from fairsilo.engine import Pooled
-    from fairsilo.model import logistic_regression
+Run = Callable[[int], Any]
+"""Runs so many AGP rounds."""
 
+
+def in_one_program(rows: Any, features: int, constraints: int) -> Run:
+    """The compiled loop of `pooled` over weighted rows, which are on the device already."""
+    from fairsilo.compute import jax
+    from fairsilo.model import logistic_regression
+    from fairsilo.solver import Agp
+    from fairsilo.sums import Compiled
+
+    engine = Compiled(logistic_regression(features), rows, np.float32)
+    jax.block_until_ready(engine.rows)  # type: ignore[no-untyped-call]
+    start, epsilon = np.zeros(features + 1), np.full(constraints, 0.01)
+    return lambda rounds: engine.solve(Agp(tolerance=0.0), start, epsilon, rounds)
+
+
+def pooled_rows(rows: int, constraints: int) -> tuple[Run, int, int]:
+    """Rounds over coded rows, the number of features, and the bytes of the coded table."""
     table = coded_rows(rows)
-    return Pooled(logistic_regression(104), table, np.float32), 104, table.x.nbytes
+    return in_one_program(table, 104, constraints), 104, table.x.nbytes
 
 
-def pooled_features(features: int, constraints: int) -> tuple[Any, Any, int]:
-    from fairsilo.engine import Pooled, Rows
-    from fairsilo.model import logistic_regression
+def pooled_features(features: int, constraints: int) -> tuple[Run, int, int]:
+    from fairsilo.sums import Rows
 
     rng = np.random.default_rng(0)
     x = rng.standard_normal((TABLE, features), np.float32)
     y = rng.integers(0, 2, TABLE)
     rows = Rows(x, y, np.full(TABLE, 1 / TABLE), rng.normal(size=(1, TABLE)) / TABLE)  # type: ignore[arg-type]
-    return Pooled(logistic_regression(features), rows, np.float32), features, x.nbytes
+    return in_one_program(rows, features, constraints), features, x.nbytes
 
 
-def clientwise(clients: int, constraints: int) -> tuple[Any, Any, int]:
-    from fairsilo.engine import Clientwise, Rows
+def clientwise(clients: int, constraints: int) -> tuple[Run, int, int]:
+    from fairsilo.engine import Clientwise, silos_of
+    from fairsilo.fairness import Dgeo
     from fairsilo.model import logistic_regression
+    from fairsilo.partition.federation import Federation
+    from fairsilo.question import Problem
+    from fairsilo.solver import Agp
 
     rng = np.random.default_rng(0)
     n = clients * PER_CLIENT
-    x = rng.normal(size=(n, COLUMNS))
-    v = rng.normal(size=(constraints, n)) / n
-    rows = Rows(x, rng.integers(0, 2, n), np.full(n, 1 / n), v)  # type: ignore[arg-type]
-    offsets = np.arange(0, n + 1, PER_CLIENT)
-    return Clientwise(logistic_regression(COLUMNS), rows, offsets), COLUMNS, x.nbytes
+    x, y, s = rng.normal(size=(n, COLUMNS)), rng.integers(0, 2, n), rng.integers(0, 2, n)
+    rows = Federation(x, y, s, np.arange(0, n + 1, PER_CLIENT), 2, 2)
+    engine, pairs = Clientwise(silos_of(rows)), (Dgeo(0, 1, 1),) * constraints
+    model, solver = logistic_regression(COLUMNS), Agp(tolerance=0.0)
+
+    def run(rounds: int) -> Any:
+        return engine.solve(Problem(model, pairs, 0.01, "pooled", solver, rounds, seed=0))
+
+    return run, COLUMNS, x.nbytes
 
 
 MAKE = {"clients": clientwise, "rows": pooled_rows, "features": pooled_features}
 
 
 def measure(kind: str, size: int, constraints: int, rounds: int) -> dict[str, float]:
-    """In this process: CPU and wall milliseconds per round, and the peak of memory meanwhile.
+    """CPU and wall milliseconds per round and the peak memory, measured in this process.
 
-    Memory is counted above that of a process that has imported everything and drawn nothing.
+    Memory is counted above that of a process with all imports but no rows.
     """
-    from fairsilo.compute import jax, jnp
-    from fairsilo.engine import numbers_down, numbers_up
+    from fairsilo.compute import jnp
+    from fairsilo.question.round import numbers_down, numbers_up
     from fairsilo.solver import Agp
 
     jnp.zeros(1).block_until_ready()
     baseline = _memory("VmRSS")
-    engine, features, table = MAKE[kind](size, constraints)
-    for rows in [engine.rows] if hasattr(engine, "rows") else engine.silos:
-        jax.block_until_ready(rows)  # type: ignore[no-untyped-call]
+    run, features, table = MAKE[kind](size, constraints)
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak of drawing the rows
-    start, epsilon = np.zeros(features + 1), np.full(constraints, 0.01)
-    solver = Agp(tolerance=0.0)
-    engine.solve(solver, start, epsilon, rounds)
+    run(rounds)
     wall, cpu = time.perf_counter(), time.process_time()
-    engine.solve(solver, start, epsilon, rounds)
+    run(rounds)
     return {
         "cpu": (time.process_time() - cpu) / rounds * 1e3,
         "wall": (time.perf_counter() - wall) / rounds * 1e3,
-        "up": 8 * numbers_up(solver.order, features + 1, constraints),
+        "up": 8 * numbers_up(Agp().order, features + 1, constraints),
         "down": 8 * numbers_down(features + 1, constraints),
         "table": table,
         "peak": _memory("VmHWM") - baseline,
@@ -123,12 +141,12 @@ def _memory(key: str) -> int:
 
 
 def apart(kind: str, size: int, constraints: int, rounds: int) -> dict[str, float]:
-    """`measure` in a process of its own."""
+    """`measure` in a separate process."""
     return in_process("growth", "measure", kind, size, constraints, rounds)
 
 
 def in_process(module: str, function: str, *args: Any) -> dict[str, float]:
-    """What a function of these benchmarks tells, in a process of its own."""
+    """The result of a function of these benchmarks, run in a separate process."""
     call = f"{function}({', '.join(map(repr, args))})"
     code = f"import json; from benchmarks.{module} import {function}; print(json.dumps({call}))"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
@@ -144,12 +162,12 @@ def in_process(module: str, function: str, *args: Any) -> dict[str, float]:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """The exponent of the power law that fits best."""
+    """The exponent of the best-fitting power law."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 METHODS = {"fedfair": 1, "fedavg": 0}
-"""How many constraints each has: FedAvg is FedFair without any."""
+"""The number of constraints of each method; FedAvg is FedFair without any."""
 
 
 def grow(
@@ -186,7 +204,7 @@ def grow(
 
 
 def slopes(kind: str, method: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The exponents of time, and how much of the last growth in memory is the table's."""
+    """The exponents of time, and the table's part of the last growth in memory."""
     timed = [row for row in rows if row["quantity"] == "CPU ms per round"]
     peaks = [row for row in rows if row["quantity"] == "peak MB"]
     sizes, times = [row["size"] for row in timed], [row["value"] for row in timed]

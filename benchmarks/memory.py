@@ -1,10 +1,10 @@
-"""From a table to rounds: how much memory that takes beside the table, by codes and by a matrix.
+"""Memory from a table to training rounds, in addition to the table, with codes and with a matrix.
 
 A pandas table of ADULT's shape (six float32 numbers, eight categories: 104 columns when encoded) is
-encoded, given to the engine, and three AGP rounds are run, in a process of its own. Memory is
-counted above that of the same process when it holds the table and has compiled and run the same
-rounds over 1,000 rows; what it is compared with is a table of a byte for each category and four
-for each number, 32 bytes a row.
+encoded, given to the engine, and three AGP rounds are run, in a separate process. Memory is counted
+above that of the same process when it holds the table and has compiled and run the same rounds over
+1,000 rows; it is compared to a table of one byte for each category and four for each number, 32
+bytes a row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def table(rows: int) -> Any:
 
 
 def encoder_of(frame: Any) -> Any:
-    """Fitted on the first rows: any fixed scaling will do."""
+    """An encoder fitted on the first rows; any fixed scaling will do."""
     from fairsilo.data import Category, Encoder, EncoderSums, Number, Schema
 
     numbers = [Number(name=f"number {i}") for i in range(NUMBERS)]
@@ -58,10 +58,10 @@ def encoder_of(frame: Any) -> Any:
 
 
 def rounds(frame: Any, encoder: Any, way: str) -> None:
-    """Encode, hand over, run three rounds."""
-    from fairsilo.engine import Pooled, Rows, aligned, collect
+    """Encode, pass to the engine, run three rounds."""
     from fairsilo.model import logistic_regression
     from fairsilo.solver import Agp
+    from fairsilo.sums import Compiled, Rows, aligned, collect
 
     n = len(frame)
     y, w, v = aligned((n,), np.uint8), aligned((n,), np.float32), aligned((1, n), np.float32)
@@ -72,13 +72,13 @@ def rounds(frame: Any, encoder: Any, way: str) -> None:
         x: Any = collect(encoder.widths, n, encoder.blocks(frame))
     else:
         x = encoder.transform(frame)
-    engine = Pooled(logistic_regression(x.shape[1]), Rows(x, y, w, v), np.float32)  # type: ignore[arg-type]
+    engine = Compiled(logistic_regression(x.shape[1]), Rows(x, y, w, v), np.float32)  # type: ignore[arg-type]
     del x
     engine.solve(Agp(tolerance=0.0), np.zeros(engine.model.size), np.array([0.01]), 3)
 
 
 def measure(rows: int, way: str) -> dict[str, float]:
-    """In this process: the peak in bytes and how many times the coded table that is."""
+    """The peak of this process in bytes, and as a multiple of the coded table."""
     few = table(FEW)
     idle = _memory("VmRSS")
     rounds(few, encoder_of(few), way)
@@ -96,7 +96,7 @@ def measure(rows: int, way: str) -> dict[str, float]:
 
 
 def part(name: str, repeats: int) -> list[dict[str, Any]]:
-    """Both ways at all sizes, as rows of the result."""
+    """Codes and matrix at all sizes, as rows of the result."""
     found: list[dict[str, Any]] = []
     for way, sizes in SIZES.items():
         for size in sizes:

@@ -1,8 +1,8 @@
 """A full FedFair run to the constrained optimum: rounds, bytes sent and CPU seconds.
 
-Newton-SQP, L-BFGS-SQP and the paper's AGP, all ours, on the same rows with the same estimator. A
-solver has arrived when its loss is within a gap of the optimum and the constraint is violated by no
-more than that gap; every number on the wire has eight bytes, as over our network.
+Compares our Newton-SQP, L-BFGS-SQP and the paper's AGP on the same rows with the same estimator. A
+solver has arrived when its loss is within a gap of the optimum and the constraint is violated by at
+most that gap; every number sent has eight bytes, as over our network.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import load
+from fairsilo.engine import Pooled
 from fairsilo.fairness import Constraint
-from fairsilo.method.base import Task, Trained
-from fairsilo.method.constrained import fedfair
+from fairsilo.method import Trained
+from fairsilo.method.fedfair import fedfair
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
+from fairsilo.question import Problem
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.solver import Agp, Lbfgs, Newton, Solver
@@ -26,9 +28,9 @@ from fairsilo.solver import Agp, Lbfgs, Newton, Solver
 CASES = {"adult": 0.1, "compas": 0.1, "drug": 0.01}
 GAPS = (1e-3, 1e-4, 1e-5)
 SOLVERS: tuple[tuple[Solver, int], ...] = ((Newton(), 50), (Lbfgs(), 1_000), (Agp(), 40_000))
-"""And how many rounds each may take."""
+"""The solvers and the most rounds of each."""
 PAPER = 20_000
-"""The rounds that the paper gives AGP."""
+"""The rounds of AGP in the paper."""
 WIDTH = 8
 
 
@@ -38,21 +40,21 @@ def solve(
     epsilon: float,
     solvers: Sequence[tuple[Solver, int]] = SOLVERS,
 ) -> list[tuple[str, Trained, float]]:
-    """Every solver's name, its run and the CPU seconds of a round, compiled before."""
-    model = logistic_regression(federation.x.shape[1])
+    """Every solver's name, its run, and the CPU seconds of a round without compilation."""
+    model, engine = logistic_regression(federation.x.shape[1]), Pooled(federation)
     found = []
     for solver, rounds in solvers:
-        task = Task(federation, model, constraints, epsilon, "mean", solver, rounds, seed=0)
-        fedfair(task)
+        problem = Problem(model, constraints, epsilon, "mean", solver, rounds, seed=0)
+        fedfair(problem, engine)
         started = time.process_time()
-        trained = fedfair(task)
+        trained = fedfair(problem, engine)
         spent = time.process_time() - started
         found.append((solver.name, trained, spent / trained.outcome.rounds))
     return found
 
 
 def arrived(trained: Trained, optimum: float, gap: float) -> int | None:
-    """The round that first found loss and violation within the gap; None if none did."""
+    """The first round with loss and violation within the gap, or None."""
     history = trained.outcome.history
     near = (np.asarray(history.loss) <= optimum + gap) & (np.asarray(history.violation) <= gap)
     return int(np.argmax(near)) + 1 if near.any() else None
@@ -69,7 +71,7 @@ def costs(found: list[tuple[str, Trained, float]]) -> list[dict[str, Any]]:
             taken = trained.outcome.rounds if reached is None else reached
             for row in _cost(name, trained, taken, seconds, ours):
                 rows.append({**row, "gap": gap, "arrived": reached is not None})
-    # The paper does not stop at a gap: its rounds against ours until the solver says it converged.
+    # The paper does not stop at a gap: compare its rounds to ours until convergence.
     ours = {}
     for name, trained, seconds in found:
         taken = PAPER if name == "agp" else trained.outcome.rounds

@@ -2,8 +2,8 @@
 
 FedFair with epsilon 0.1 on ADULT (50 clients), COMPAS (20) and DRUG (10), delta 1e-5, noise shared
 among the clients, five seeds, by Newton (6 rounds) and by AGP (1,000 rounds) with the same budget.
-Every run is written to docs/privacy/results.csv as it ends, and is not made again; then follow the
-table and docs/privacy/figure.svg. `--fresh` starts over: the noise is new, and so are the numbers.
+Every run is written to docs/privacy/results.csv as it ends, and is not repeated; then the table and
+docs/privacy/figure.svg are made. `--fresh` starts over, with new noise and so new numbers.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ NAMES = {"newton": "Newton under noise, 6 rounds", "agp": "AGP, 1,000 rounds"}
 
 
 def one(data: str, solver: str, budget: float, seed: int) -> dict[Any, Any]:
-    """One run; without a budget, Newton as long as it takes and AGP the same rounds as with one.
+    """One run; without a budget, Newton runs to convergence and AGP as many rounds as with one.
 
-    A run that is refused, because the noise drowns a group, has no figures.
+    A run that is refused, because a group is too small for the noise, has no figures.
     """
     private = math.isfinite(budget)
     options = Options(
@@ -61,7 +61,7 @@ def one(data: str, solver: str, budget: float, seed: int) -> dict[Any, Any]:
 
 
 def measure(datasets: list[str], path: Path) -> pd.DataFrame:
-    """All runs, those of an earlier call included."""
+    """All runs, including those of earlier calls."""
     done = pd.read_csv(path) if path.exists() else pd.DataFrame()
     have = set() if done.empty else {tuple(row) for row in done[KEYS].itertuples(index=False)}
     rows: list[dict[Any, Any]] = done.to_dict("records")

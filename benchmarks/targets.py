@@ -4,8 +4,8 @@
     python -m benchmarks.targets --by search --seeds 3
 
 For the proxy the rows seen are all training rows, for the search those trained on and those set
-aside. The gap is signed, rate of Female less rate of Male: a single test set has under 200 women
-above 50K, so that only the mean over the seeds says something.
+aside. The gap is signed, rate of Female minus rate of Male: a single test set has under 200 women
+above 50K, so only the mean over the seeds is meaningful.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairsilo.engine import Pooled, solve_many
 from fairsilo.evaluate.metrics import accuracy, rate_gap
-from fairsilo.method.constrained import solve_many
+from fairsilo.method.base import solved
 from fairsilo.method.target import proxy, search
+from fairsilo.run.measure import tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
-from fairsilo.run.train import plan, tally_of
+from fairsilo.run.problem import plan
 
 TARGETS = (0.01, 0.02, 0.05)
 
@@ -29,11 +31,13 @@ def one_seed(seed: int, by: str) -> list[dict[str, object]]:
     """All targets with the rows of one seed."""
     options = Options(data="adult", seed=seed)
     prepared = prepare(options)
-    task, rows, (pair,) = plan(options, prepared), prepared.federation, prepared.constraints
+    problem, rows, (pair,) = plan(options, prepared), prepared.federation, prepared.constraints
+    engine = Pooled(rows)
     if by == "proxy":
-        found = solve_many([proxy(task, TARGETS[0])], TARGETS)[0]
+        aimed = proxy(problem, engine.count(problem), TARGETS[0])
+        found = [solved(aimed, one) for one in solve_many([aimed], [engine], TARGETS)[0]]
     else:
-        found = [search(task, target) for target in TARGETS]
+        found = [search(problem, engine, target) for target in TARGETS]
     lines: list[dict[str, object]] = []
     for target, trained in zip(TARGETS, found, strict=True):
         (model,) = trained.predictors

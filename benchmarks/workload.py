@@ -1,9 +1,9 @@
-"""What every contestant computes, and the oracle that it must match. NumPy alone.
+"""The computation of every contestant, and the oracle that it must match, in NumPy alone.
 
     theta <- theta - alpha * sum_i (n_i / n) * gradient of client i's mean loss,   `rounds` times
 
 for logistic regression or the 8-4 ReLU network, from each of several starting points (the
-settings of a sweep), over rows dealt out to clients. theta is flat: each layer's weight
+settings of a sweep), over rows divided among clients. theta is flat: each layer's weight
 (inputs, outputs) row by row, then its bias.
 """
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fairsilo.arrays import Floats
 
 CLOSE = 1e-4
-"""How far a contestant's theta may be from the oracle's, anywhere."""
+"""The largest allowed difference of any entry of theta from the oracle's."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Workload:
 
 
 def flat(layers: list[tuple[Any, Any]]) -> npt.NDArray[Any]:
-    """Lay weights and biases end to end."""
+    """Concatenate weights and biases into one vector."""
     return np.concatenate([np.ravel(part) for layer in layers for part in layer])
 
 
@@ -120,11 +120,11 @@ def oracle(work: Workload, rounds: int, setting: int = 0) -> Floats:
 
 
 def check(work: Workload, rounds: int, theta: npt.ArrayLike, who: str, settings: int = 1) -> float:
-    """The largest difference from the oracle; an error if a contestant computed something else."""
+    """The largest difference from the oracle; an error if it is above CLOSE."""
     found = np.asarray(theta, np.float64).reshape(-1, work.starts.shape[1])
     if len(found) != settings:
         raise SystemExit(f"{who} returned {len(found)} models instead of {settings}")
-    # The first and the last setting: the oracle is slow.
+    # Only the first and the last setting, because the oracle is slow.
     worst = max(float(np.abs(found[i] - oracle(work, rounds, i)).max()) for i in {0, settings - 1})
     if not worst <= CLOSE:
         raise SystemExit(f"{who} is {worst:.1e} away from the oracle after {rounds} rounds")

@@ -1,6 +1,6 @@
-"""A slow float64 NumPy reading of the paper's equations, client by client, row by row.
+"""The paper's equations in slow float64 NumPy, client by client, row by row.
 
-Nothing here is shared with the package: the loss, its gradient and its Hessian are
+No code is shared with the package: the loss, its gradient and its Hessian are
 written out by hand for binary logistic regression, and each equation is named.
 """
 

@@ -15,12 +15,12 @@ from tests.oracle import Client
 
 @dataclass
 class RandomTable:
-    """A federation and the same rows as the oracle sees them."""
+    """A federation and the same rows in the oracle's form."""
 
     federation: Federation
     clients: list[Client]
     theta: Floats
-    """In the order weight, bias, as the oracle wants it."""
+    """In the oracle's order: weight, bias."""
 
     @property
     def package_theta(self) -> Floats:
@@ -40,7 +40,7 @@ def make(seed: int, sizes: list[int], features: int, rare: bool = False) -> Rand
         s[(y == 1) & (s == 0)] = 1
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         s[starts], y[starts] = 0, 1
-    # Whatever the draw, the union has both cells: two rows of the first client.
+    # For every draw the union has both cells: two rows of the first client.
     s[0], y[0] = 0, 1
     s[1], y[1] = 1, 1
     order = np.argsort(client, kind="stable")
@@ -58,7 +58,7 @@ ROWS, FEATURES = 24, 3
 
 @st.composite
 def random_tables(draw: st.DrawFn) -> RandomTable:
-    """One to six clients of at least two rows each, however uneven."""
+    """One to six clients of uneven sizes, with at least two rows each."""
     cuts = draw(st.lists(st.integers(1, ROWS // 2 - 1), max_size=5, unique=True))
     edges = [0, *sorted(2 * cut for cut in cuts), ROWS]
     sizes = [stop - start for start, stop in pairwise(edges)]

@@ -2,8 +2,8 @@
 
     python declearn_fairgrad.py DATA.npz ROUNDS RATE ETA PORT      prints one line of JSON
 
-Server and clients run in one process and one event loop, as DecLearn's own quick start has it. What
-is told is the model after every round, and what the rounds so far have cost.
+Server and clients run in one process and one event loop, as in DecLearn's own quick start. The
+output has the model after every round, and the costs of the rounds so far.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ async def counted(self, message):  # noqa: ANN001, ANN201
 
 
 class Told(FederatedServer):
-    """A server that keeps the model of every round, the bytes sent so far and the CPU seconds."""
+    """A server that records the model, bytes and CPU seconds so far after every round."""
 
     def begin(self, network: torch.nn.Module) -> None:
         self.network, self.rounds, self.began = network, [], time.process_time()
@@ -74,7 +74,7 @@ def main(path: str, rounds: int, rate: float, eta: float, port: int) -> None:
         evaluate={"batch_size": 100_000, "frequency": 10 * rounds},
         fairness={"batch_size": 100_000},
     )
-    # The server looks for answers so often; its default, once a second, would be most of the time.
+    # The server's polling interval; its default, one second, would dominate the time.
     netwk = NetworkServerConfig.from_params(
         protocol="websockets", host="127.0.0.1", port=port, heartbeat=0.05
     )

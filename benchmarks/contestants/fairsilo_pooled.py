@@ -4,18 +4,18 @@ import numpy as np
 from serve import Run, serve
 
 from benchmarks.workload import Workload, flat
-from fairsilo.engine import Pooled, Rows
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp
+from fairsilo.sums import Compiled, Rows
 
 
 def theirs(model: Model, work: Workload, theta: np.ndarray) -> np.ndarray:
-    """From the workload's order of parameters to the model's (a layer's bias first)."""
+    """Reorder parameters from the workload's order to the model's (a layer's bias first)."""
     return np.concatenate([np.concatenate([b, w.ravel()]) for w, b in work.layers(theta)])
 
 
 def back(work: Workload, theta: np.ndarray) -> np.ndarray:
-    """The other way."""
+    """Reorder parameters from the model's order to the workload's."""
     parts, at = [], 0
     for a, b in work.sizes:
         parts.append((theta[at + b : at + b + a * b], theta[at : at + b]))
@@ -27,7 +27,7 @@ def prepare(work: Workload) -> Run:
     features, n = work.x.shape[1], len(work.y)
     model = mlp(features, 2, work.hidden) if work.hidden else logistic_regression(features)
     rows = Rows(work.x, work.y, np.full(n, 1 / n), np.zeros((0, n)))  # type: ignore[arg-type]
-    engine = Pooled(model, rows, np.float32)
+    engine = Compiled(model, rows, np.float32)
     starts = np.stack([theirs(model, work, start) for start in work.starts])
     solver = Agp(alpha=work.alpha, tolerance=0.0)
 

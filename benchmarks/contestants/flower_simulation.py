@@ -1,7 +1,7 @@
 """Flower's simulation (Ray): federated averaging, a NumPy client with one full-batch step.
 
-Every call starts Ray anew. What a round costs is taken between the end of the first and that of the
-last, with the CPU time of all of Ray's processes.
+Every call starts Ray again. The cost of a round is measured between the end of the first and that
+of the last, with the CPU time of all of Ray's processes.
 """
 
 import os
@@ -36,7 +36,7 @@ class Silo(NumPyClient):
 
 
 class Keep(FedAvg):
-    """Federated averaging that remembers the last model."""
+    """Federated averaging that keeps the last model."""
 
     last: np.ndarray
 
@@ -64,7 +64,7 @@ def prepare(work: Workload) -> Run:
         strategy = Keep(
             fraction_evaluate=0.0,
             min_fit_clients=count,
-            min_available_clients=count,  # else it begins with those that are there already
+            min_available_clients=count,  # otherwise it starts before all clients are there
             initial_parameters=ndarrays_to_parameters([start]),
         )
 

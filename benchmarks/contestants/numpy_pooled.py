@@ -1,4 +1,4 @@
-"""NumPy, all clients' rows in one matrix: what somebody writes who sees that a round is a sum."""
+"""NumPy with all clients' rows in one matrix, since a round is a sum over all rows."""
 
 import numpy as np
 from serve import Run, serve

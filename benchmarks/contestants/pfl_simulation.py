@@ -18,7 +18,7 @@ from benchmarks.workload import Workload
 
 
 class Module(torch.nn.Module):
-    """What pfl wants of a network: its loss and its metrics."""
+    """A network with the methods that pfl needs: loss and metrics."""
 
     def __init__(self, inner: torch.nn.Sequential) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""How a contestant is asked: one line on standard input, one line of JSON as the answer.
+"""Serve a contestant: one line on standard input, one line of JSON as the answer.
 
     python contestants/NAME.py WORKLOAD.npz          then lines "ROUNDS SETTINGS"
 
-The process stays, so that contestants take turns in one measurement, each warm.
+The process keeps running, so that contestants are warm when they take turns.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Spent = dict[str, float]
 
 
 def serve(prepare: Callable[[Workload], Run], spent: Callable[[], Spent] | None = None) -> None:
-    """Prepare the workload once, then answer until the line ends.
+    """Prepare the workload once, then answer until standard input ends.
 
-    A contestant that tells what it has `spent` is believed: it starts more than one process, or
+    A contestant's own figures from `spent`, if given, are used: it starts several processes, or
     starts them for every call.
     """
     answers = os.fdopen(os.dup(1), "w")

@@ -1,4 +1,4 @@
-"""A plain PyTorch loop over clients: what a researcher writes for the paper's experiments."""
+"""A plain PyTorch loop over clients, as a researcher would write for the paper's experiments."""
 
 import numpy as np
 import torch

@@ -1,8 +1,8 @@
-"""JAX, set up once: 64-bit floats are available, and LAPACK runs one thread per call.
+"""JAX, configured once: 64-bit floats are enabled, and LAPACK runs one thread per call.
 
-Every part that computes imports `jax` and `jnp` from here, so that nobody can
-trace a program before the switch is set. Arrays keep the type they come with:
-the paper's AGP sweeps run in float32, everything else in float64.
+All other modules import `jax` and `jnp` from here, so that no program is traced before 64-bit
+floats are enabled. Arrays keep their type: the paper's AGP sweeps run in float32, everything else
+in float64.
 """
 
 import os
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-# The small factorisations of a Newton round run many at a time; threads inside each of them only
-# fight over the cores (measured: 1.1 s instead of 17 s for 50 clients on a busy 2-core machine).
+# Many small factorisations of a Newton round run in parallel, and threads inside each compete for
+# the cores (measured with one thread: 1.1 s, not 17 s, for 50 clients on a busy 2-core machine).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 def one_by_one(function: Callable[P, T]) -> Callable[P, T]:
-    """On a CPU, under vmap: a loop over the batch; elsewhere the batch at once.
+    """Make vmap of the function a loop over the batch on a CPU; elsewhere it stays one batch.
 
-    jaxlib's LAPACK deals a batch out to XLA's threads and waits for them in one of those threads:
-    as many programs at a time as there are threads, and all wait for ever. And XLA's product of
-    many small matrices is half as fast as one after the other.
+    jaxlib's LAPACK splits a batch over XLA's threads and waits for them in one of those threads:
+    with as many programs at a time as there are threads, all deadlock. Also, XLA's batched product
+    of small matrices is half as fast as a loop over them.
     """
     looped = jax.custom_batching.sequential_vmap(function)  # type: ignore[no-untyped-call]
 
@@ -42,7 +42,7 @@ def one_by_one(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def over_first_axis(function: Callable[..., T], *trees: Any) -> T:
-    """The function of every slice: in turn on a CPU, whose caches hold one, else at once."""
+    """Apply the function to every slice: in turn on a CPU, whose cache fits one, else at once."""
     if jax.default_backend() != "cpu":
         return jax.vmap(function)(*trees)
     each: T = jax.lax.map(lambda slices: function(*slices), trees)
@@ -52,16 +52,16 @@ def over_first_axis(function: Callable[..., T], *trees: Any) -> T:
 QUICK = {"xla_cpu_use_fusion_emitters": False}
 """Compiler options of programs that run for few rounds on a CPU.
 
-XLA's newer emitters take most of the time that such a program takes from start to end. Without
-them Newton's is compiled in a third of the time, and on ADULT a round takes no longer; only rounds
-of gradients, of which there are thousands, pay for themselves. The step between two questions to
-silos is so small that any solver's is compiled so.
+XLA's newer emitters spend most of such a program's total time on compiling. Without them Newton's
+program compiles in a third of the time, and on ADULT a round takes no longer. Only solvers with
+thousands of gradient rounds gain from them. The step between two queries to silos is so small that
+it is compiled with these options for every solver.
 """
 
 
 @cache
 def quick_options() -> dict[str, bool] | None:
-    """`QUICK`, where there is a CPU and its compiler knows them."""
+    """`QUICK` if the backend is a CPU and its compiler knows these options, else None."""
     if jax.default_backend() != "cpu":
         return None
     try:
@@ -72,7 +72,7 @@ def quick_options() -> dict[str, bool] | None:
 
 
 def quickly_compiled(function: Callable[P, T], fixed: tuple[str, ...]) -> Callable[P, T]:
-    """The function compiled with `quick_options`, once it is called; `fixed` are static."""
+    """The function, compiled with `quick_options` when first called; `fixed` names static args."""
 
     @cache
     def compiled() -> Callable[P, T]:

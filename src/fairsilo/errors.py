@@ -1,4 +1,4 @@
-"""The one exception a user sees: what is wrong, where, and what to do about it."""
+"""The exception for users' mistakes: what is wrong, where, and what to do about it."""
 
 
 class FairSiloError(Exception):

@@ -1,12 +1,12 @@
-"""How many silos a sum must be over before anybody may see it.
+"""The threshold t: the fewest silos whose sum may be revealed.
 
-Secure aggregation opens no sum over fewer, and differential privacy deals its noise out by that.
+Secure aggregation opens no sum over fewer, and differential privacy divides its noise by t.
 """
 
 FEWEST = 3
-"""Among fewer silos a sum hides nobody."""
+"""A sum over fewer silos does not hide their values."""
 
 
 def default_threshold(silos: int) -> int:
-    """t = floor(2N/3) + 1, at least 3: of 4 silos one may drop."""
+    """t = floor(2N/3) + 1, at least 3; for example, one of 4 silos may drop out."""
     return max(FEWEST, 2 * silos // 3 + 1)

@@ -19,7 +19,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.run import execute as train
 from fairsilo.run import save
 from tests.auditor.conftest import NUMBERS, Case
-from tests.flower.silos import bounded
+from tests.network.silos import bounded
 
 COLUMNS: dict[str, Any] = {"label": "label", "group": "group", "client": "client"}
 
@@ -27,7 +27,7 @@ COLUMNS: dict[str, Any] = {"label": "label", "group": "group", "client": "client
 def by_hand(
     frame: pd.DataFrame, column: str, a: str, b: str, name: str, split: str | None
 ) -> float:
-    """Mean of a column over the rows of (a, name) less that of (b, name); per silo if told so."""
+    """Mean of a column over the rows of (a, name) minus that of (b, name); per silo if `split`."""
     rows = frame[frame["label"].astype(str) == name]
     if split is not None:
         return float(
@@ -38,6 +38,7 @@ def by_hand(
     )
 
 
+@pytest.mark.slow
 def test_a_run_on_its_own_table_is_audited_on_its_test_rows(case: Case) -> None:
     found = execute(AuditOptions(data=case.table, model=case.model))
     test = case.run.metrics["test"]
@@ -53,6 +54,7 @@ def test_a_run_on_its_own_table_is_audited_on_its_test_rows(case: Case) -> None:
     assert found["certificate"] == case.run.metrics["certificate"]
 
 
+@pytest.mark.slow
 def test_the_limit_is_held_against_what_the_run_promised_and_nothing_else(case: Case) -> None:
     whole = execute(AuditOptions(data=case.table, model=case.model, protected_class=("all",)))
     assert whole["limits"] == [None, 0.05], "class 0 was never limited"
@@ -68,6 +70,7 @@ def test_the_limit_is_held_against_what_the_run_promised_and_nothing_else(case: 
     assert asked["limits"] == [0.3, 0.3], "who names a limit means it for all"
 
 
+@pytest.mark.slow
 def test_a_run_that_protects_every_class_is_audited_in_every_class(
     case: Case, tmp_path: Path
 ) -> None:
@@ -78,10 +81,11 @@ def test_a_run_that_protects_every_class_is_audited_in_every_class(
     assert found["which"] == "the test rows of the run"
 
 
+@pytest.mark.slow
 def test_a_private_run_is_audited_on_its_test_rows(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It knows its number of training rows with noise only, and is told its table all the same."""
+    """The exact number of training rows is not stored; the table is recognised without it."""
     monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.ones(size))
     declared = bounded(case.run.prepared.schema)
     (tmp_path / "schema.json").write_text(declared.model_dump_json())
@@ -107,7 +111,7 @@ def test_rows_that_training_saw_give_no_certificate(case: Case) -> None:
 def test_another_table_is_audited_whole(case: Case, tmp_path: Path) -> None:
     other = make_table(300, silos=3, seed=9)
     other["part"] = ["test" if i % 3 == 0 else "train" for i in range(len(other))]
-    # The name of the training table, but other rows: that must not pass for its test rows.
+    # Same file name as the training table but other rows: they must not count as its test rows.
     other.to_csv(tmp_path / "loans.csv", index=False)
     found = execute(AuditOptions(data=str(tmp_path / "loans.csv"), model=case.model))
     assert found["rows"] == 300

@@ -47,7 +47,7 @@ def sigmoid_model(case: Case, folder: Path) -> Path:
 
 
 def zipmap_model(case: Case, folder: Path) -> Path:
-    """What scikit-learn's converter writes: labels, and maps from class to probability."""
+    """A graph as scikit-learn's converter writes it: labels, and maps from class to probability."""
     w, b = case.other.coef_[0], case.other.intercept_[0]
     nodes = [
         helper.make_node(

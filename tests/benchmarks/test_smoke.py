@@ -1,4 +1,4 @@
-"""The benchmarks run on tiny data, so that they never rot, and the oracle catches a cheat."""
+"""The benchmarks run on tiny data, and the oracle detects wrong results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_oracle_descends_the_loss_by_finite_differences(hidden: tuple[int, .
         z = (h @ weight + bias)[:, 0]
         return float(np.mean(np.logaddexp(0, z) - work.y * z))
 
-    # Away from the kinks: a row whose first layer is silent sits on one while biases are zero.
+    # Random, to avoid kinks: with zero biases, a row whose first layer is all zero is on one.
     theta = work.starts[0] + np.random.default_rng(1).normal(0, 0.1, work.starts.shape[1])
     steps = np.eye(len(theta)) * 1e-6
     slopes = [(loss(theta + step) - loss(theta - step)) / 2e-6 for step in steps]
@@ -51,14 +51,17 @@ def test_a_contestant_that_computes_something_else_is_refused() -> None:
         check(work, 3, oracle(work, 3), "cheat", settings=2)
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_contestants_without_an_environment_take_turns_and_match() -> None:
-    """Ours and NumPy's; the peers need what `make bench` installs."""
+    """Only FairSilo and NumPy; the other contestants need packages from `make bench`."""
     able = [one for one in CONTESTANTS if not one.packages]
     found = cpu.turns(tiny((8, 4), 2), 2, 1, able, {"fairsilo": 3, "numpy": 2})
     assert set(found) == {"fairsilo", "numpy"}
     assert all(times["seconds"][0] > 0 for times in found.values())
 
 
+@pytest.mark.slow
 def test_growth_measures_time_and_memory_of_each_engine() -> None:
     assert growth.slope([10, 100, 1000], [2.0, 20.0, 200.0]) == pytest.approx(1)
     for kind, size in (("clients", 3), ("rows", 300), ("features", 4)):
@@ -85,6 +88,7 @@ def test_growth_tells_slopes_and_what_fedavg_costs_beside(monkeypatch: pytest.Mo
     assert grown["value"] == pytest.approx(1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["codes", "matrix"])
 def test_memory_from_a_table_is_measured(way: str) -> None:
     found = memory.measure(2_000, way)
@@ -114,6 +118,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare(replace(options, protected_class="1"))
 
 
+@pytest.mark.slow
 def test_solvers_are_compared_at_the_same_gap_from_the_optimum(prepared: Prepared) -> None:
     some = ((Newton(), 20), (Agp(), 3))
     found = optimum.solve(prepared.federation, prepared.constraints, 0.05, some)

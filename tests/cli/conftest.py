@@ -16,7 +16,7 @@ from fairsilo.data import make_table
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 MINE = ("FAIRSILO_DATA", "COLUMNS")
-"""The developer's settings."""
+"""Environment variables of the developer that are removed."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def fairsilo(tmp_path: Path) -> Program:
 def quick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Program:
-    """The same in this process, for what takes many of them."""
+    """The same in this process, for tests with many calls."""
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(tmp_path)

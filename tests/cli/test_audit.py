@@ -1,4 +1,4 @@
-"""`fairsilo audit`, whole: the folder it leaves, and one sentence for every mistake."""
+"""`fairsilo audit` end to end: the folder it writes, and one sentence for every mistake."""
 
 from __future__ import annotations
 

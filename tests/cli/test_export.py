@@ -1,4 +1,4 @@
-"""`fairsilo export`, whole, and its mistakes."""
+"""`fairsilo export` end to end, and its error messages."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def export(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("to", "name"), [("onnx", "m.onnx"), ("card", "c.md"), ("card", "c.json")])
 def test_writes_the_file(to: str, name: str, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / name

@@ -35,6 +35,7 @@ def train(fairsilo: Program, change: dict[str, str | None]) -> str:
     return sentences[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -119,6 +120,7 @@ def test_one_sentence_and_nothing_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_an_old_run_survives_a_failed_one(
     quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -129,6 +131,7 @@ def test_an_old_run_survives_a_failed_one(
     assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_predict_mistakes(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
     for words, hint in (
         (("--model", "nowhere", "--data", "loans.csv", "--out", "s.csv"), "nowhere"),
@@ -190,7 +193,7 @@ def test_a_group_with_a_comma_or_the_name_na(
 
 
 def test_out_is_tried_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The user may be root, who may write everywhere, so the system's answer is given here.
+    # root may write everywhere, so the system's answer is faked.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     words = ["train", "--data", "nowhere.csv", "--out", str(tmp_path / "deep" / "run")]
     done = CliRunner().invoke(app, words)

@@ -1,4 +1,4 @@
-"""`fairsilo train --dp-epsilon` as a user meets it."""
+"""`fairsilo train --dp-epsilon` end to end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairsilo.data import Number, infer_schema
+from fairsilo.data import Number, infer_schema, make_table
 from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.run import Options, execute, load, save
@@ -21,7 +21,7 @@ OWN = (
 
 
 def declared(frame: pd.DataFrame) -> Schema:
-    """The schema that the silos would agree on, with bounds nobody read off the rows."""
+    """The schema that the silos would agree on, with bounds that do not depend on the rows."""
     schema = infer_schema(frame, label="label", group="group", exclude=("client", "part"))
     features = tuple(
         Number(name=f.name, bounds=(-5.0, 5.0)) if isinstance(f, Number) else f
@@ -55,6 +55,7 @@ def test_at_the_command_line(fairsilo: Program, options: Options, tmp_path: Path
     assert dp["releases"] == sum(one["times"] for one in dp["ledger"]) == 16
 
 
+@pytest.mark.slow
 def test_only_what_was_released_is_said_of_the_training_rows(
     options: Options, tmp_path: Path
 ) -> None:
@@ -71,12 +72,13 @@ def test_only_what_was_released_is_said_of_the_training_rows(
     assert load(tmp_path / "run").metrics["dp"] == metrics["dp"]
 
 
+@pytest.mark.slow
 def test_noise_that_is_not_shared_is_more(options: Options) -> None:
     shared, full = (
         execute(Options(**{**vars(options), "dp_noise": noise, "solver": "agp", "rounds": 2}))
         for noise in ("shared", "full")
     )
-    # Four silos of which any three may be summed: 4/3 of the variance against four times it.
+    # Four silos, t = 3: the variance is 4/3 sigma^2 with shared noise, 4 sigma^2 with full.
     ratio = full.metrics["train"]["dgeo_noise"] / shared.metrics["train"]["dgeo_noise"]
     assert ratio == pytest.approx(3**0.5, rel=0.25), "up to the noise in the counts"
     assert [one["release"] for one in full.metrics["dp"]["ledger"]] == [
@@ -100,6 +102,10 @@ def test_noise_that_is_not_shared_is_more(options: Options) -> None:
         ({"schema": None}, "give it as --schema"),
         ({"schema": Path("none.json")}, "cannot read the schema none.json"),
         ({"dp_epsilon": 0.01}, "too few training rows"),
+        ({"notion": "demographic-parity"}, "--notion demographic-parity measures a row under"),
+        ({"target_deo": 0.02}, "leave out --target-deo and --pool"),
+        ({"pool": 10}, "leave out --target-deo and --pool"),
+        ({"group": "group,c0"}, "--group with several columns reads the groups off the rows"),
     ],
 )
 def test_mistakes_get_one_sentence(
@@ -117,6 +123,7 @@ def test_columns_need_bounds(options: Options, loans: pd.DataFrame) -> None:
         execute(options)
 
 
+@pytest.mark.slow
 def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
     quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -146,6 +153,7 @@ def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -
         execute(options)
 
 
+@pytest.mark.slow
 def test_the_report_says_what_the_noise_does(options: Options, tmp_path: Path) -> None:
     run = execute(Options(**{**vars(options), "rounds": 2}))
     save(run, tmp_path / "run")
@@ -153,3 +161,52 @@ def test_the_report_says_what_the_noise_does(options: Options, tmp_path: Path) -
     assert "for the noise of differential privacy" in page
     assert "Ended after the 2 rounds that the privacy budget pays for" in page
     assert "did not end as it should" not in page
+
+
+EVERY_PAIR = ["g0 - g1", "g0 - g2", "g1 - g2"]
+
+
+@pytest.mark.parametrize(
+    ("change", "compared", "limits"),
+    [
+        (
+            {"notion": "equalized-odds"},
+            [f"{pair} in {name}" for name in "01" for pair in EVERY_PAIR],
+            [0.05] * 6,
+        ),
+        ({"notion": "accuracy-parity"}, EVERY_PAIR, [0.05] * 3),
+        ({"notion": "bounded-loss", "epsilon": 0.6}, ["g0", "g1", "g2"], [0.6] * 3),
+        (
+            {"against": "rest"},
+            [f"{group} - the others in 1" for group in ("g0", "g1", "g2")],
+            [0.05] * 3,
+        ),
+        (
+            {"epsilons": (("g2:g0", 0.02),)},
+            [f"{pair} in 1" for pair in EVERY_PAIR],
+            [0.05, 0.02, 0.05],
+        ),
+    ],
+    ids=["equalized-odds", "accuracy-parity", "bounded-loss", "rest", "single pairs"],
+)
+def test_whatever_is_compared_costs_the_same(
+    change: dict[str, object], compared: list[str], limits: list[float], tmp_path: Path
+) -> None:
+    frame = make_table(1200, silos=4, groups=3, seed=1, bias=1.5)
+    frame["part"] = ["test" if i % 5 == 0 else "train" for i in range(len(frame))]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "schema.json").write_text(declared(frame).model_dump_json())
+    values: dict[str, object] = {"label": "label", "protected_class": "1", "group": "group"}
+    values |= {"client": "client", "split": "part", "schema": tmp_path / "schema.json"}
+    values |= {"dp_epsilon": 8.0, "rounds": 2, **change}
+    run = execute(Options(str(tmp_path / "t.csv"), **values))  # type: ignore[arg-type]
+    metrics = run.metrics
+    assert [one["epsilon"] for one in metrics["constraints"]] == limits
+    assert [one["name"] for one in metrics["constraints"]] == compared
+    assert 7.99 < metrics["dp"]["epsilon_spent"] <= 8
+    # encoder, counts, curvature, outcomes, and in both rounds gradients and losses
+    assert metrics["dp"]["releases"] == 8
+    assert metrics["train"]["dgeo_noise"] > 0
+    assert all(set(one["train"].values()) == {None} for one in metrics["constraints"])
+    save(run, tmp_path / "run")
+    assert "for the noise of differential privacy" in (tmp_path / "run/report.html").read_text()

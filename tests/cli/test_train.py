@@ -1,4 +1,4 @@
-"""`fairsilo train` and `predict`, whole."""
+"""`fairsilo train` and `predict` end to end."""
 
 from __future__ import annotations
 
@@ -93,6 +93,7 @@ def test_a_folder_with_one_file_per_client(
     assert one.metrics["train"]["loss"] == pytest.approx(other.metrics["train"]["loss"], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_every_solver_model_and_engine_says_how_it_ended(
     quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_the_same_seed_gives_the_same_run(
     ).read_bytes()
 
 
+@pytest.mark.slow
 def test_adult_reaches_the_published_numbers(tmp_path: Path) -> None:
     """LR, IID, eps 0.1, 5 seeds: accuracy 0.847 +- 0.01, fairness 0.97 +- 0.02 on test rows."""
     from fairsilo.run import Options, execute

@@ -1,4 +1,4 @@
-"""The encoder from bounded sums is the encoder, and noise does not break it."""
+"""The encoder from bounded sums equals the plain encoder, and noise does not break it."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_missing_column_at_transform() -> None:
 
 
 cells = st.tuples(
-    # Eighths add and multiply without rounding, so equality may be asked to the last bit.
+    # Eighths add and multiply without rounding, so results must be exactly equal.
     st.one_of(st.none(), st.integers(-4000, 4000).map(lambda k: k / 8)),
     st.integers(-50, 50),
     st.sampled_from(["u", "v", "w", None]),
@@ -152,7 +152,7 @@ def test_silos_together_fit_what_the_union_fits(rows: list[tuple[object, ...]]) 
 
 
 def slow_reading(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """The same encoding, row by row, with the textbook's two passes."""
+    """The same encoding, row by row, with mean and deviation in two passes."""
     blocks = []
     for name in ("a", "b"):
         absent = [bool(np.isnan(v)) for v in frame[name]]

@@ -21,7 +21,7 @@ GOOD = b"1,2,3\n" * 1000
 
 
 class Server(HTTPServer):
-    """Serves `pages`; a promise of more bytes than it sends makes a broken-off answer."""
+    """Serves `pages`; a Content-Length above the bytes sent makes a truncated answer."""
 
     pages: dict[str, bytes]
     promise_more = 0
@@ -61,7 +61,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> str:
     """DRUG with a small published file."""
     file = RawFile("tiny.data", len(GOOD), hashlib.sha256(GOOD).hexdigest())
     dataset = dataclasses.replace(DATASETS["drug"], files=(file,))
-    monkeypatch.setitem(DATASETS, "drug", dataset)
+    monkeypatch.setattr("fairsilo.data.datasets.DATASETS", {**DATASETS, "drug": dataset})
     return "drug"
 
 

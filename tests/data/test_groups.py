@@ -51,9 +51,9 @@ def test_pooled_groups_count_as_the_last_one() -> None:
         ([50, 6, 5], 10, [1, 2]),
         # 4 and 5 together are still below 10: the smallest of the others joins them.
         ([50, 20, 4, 5], 10, [1, 2, 3]),
-        # One small group alone would be as small as before.
+        # A single small group would stay small, so the next smallest joins it.
         ([50, 20, 4], 10, [1, 2]),
-        # The last group is never pooled: there would be nobody to compare with.
+        # One group always stays unpooled, or there would be nothing to compare with.
         ([4, 5], 10, [0]),
         ([1, 2, 3], 100, [0, 1]),
     ],

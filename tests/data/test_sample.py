@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairsilo.data import Number, Sample, Schema, build_labels
+from fairsilo.data import Number, Schema, build_labels
 from fairsilo.errors import FairSiloError
 
 SCHEMA = Schema(
@@ -29,10 +29,3 @@ def test_indices_follow_the_order_of_the_schema() -> None:
 def test_unknown_values(frame: dict[str, list[object]], message: str) -> None:
     with pytest.raises(FairSiloError, match=message):
         build_labels(pd.DataFrame(frame), SCHEMA)
-
-
-def test_a_sample_has_one_entry_per_row() -> None:
-    three = np.zeros(3, dtype=np.int64)
-    assert len(Sample(np.zeros((3, 2)), three, three, three).x) == 3
-    with pytest.raises(ValueError, match="per row"):
-        Sample(np.zeros((2, 2)), three, three, three)

@@ -1,10 +1,10 @@
-"""Run what a page of the documentation shows: its Python, its commands, and what they print.
+"""Run the Python and the commands on a page of the documentation and compare their output.
 
-    ```python             runs, all blocks of a page in one namespace
-    ```text               directly below a python block: what that block prints
-    ```console            lines `$ fairsilo ...` run, the lines below them are what they print
+    ```python             is run; all blocks of a page share one namespace
+    ```text               directly below a python block: the expected output of that block
+    ```console            lines `$ fairsilo ...` are run; the lines below are the expected output
 
-`...` in what is shown stands for anything; spaces and line ends do not count.
+`...` in expected output matches anything; white space is ignored.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from typer.testing import CliRunner
@@ -31,7 +32,7 @@ LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(frozen=True)
 class Step:
-    """Something to run and what the page says it prints; None where it says nothing."""
+    """A block to run and its expected output, or None if the page shows none."""
 
     kind: str
     source: str
@@ -55,7 +56,7 @@ def steps(text: str) -> Iterator[Step]:
 
 
 def run(step: Step, names: dict[str, Any]) -> str:
-    """What the step prints."""
+    """Run the step and return its output."""
     if step.kind == "python":
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(step.source, "page", "exec"), names)
@@ -71,12 +72,18 @@ def run(step: Step, names: dict[str, Any]) -> str:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed."""
+    """Whether the output is as shown on the page."""
     return doctest.OutputChecker().check_output(shown, printed, LOOSELY)
 
 
+def namespace() -> dict[str, Any]:
+    """Names for the blocks of a page, in a module that dataclasses find."""
+    sys.modules["page"] = ModuleType("page")
+    return vars(sys.modules["page"])
+
+
 if __name__ == "__main__":
-    names: dict[str, Any] = {}
+    names = namespace()
     for step in steps(Path(sys.argv[1]).read_text()):
         printed = run(step, names)
         mark = "" if step.shown is None or matches(step.shown, printed) else "  <-- DIFFERS"

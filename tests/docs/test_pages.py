@@ -5,18 +5,20 @@ from __future__ import annotations
 import runpy
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.docs.pages import matches, run, steps
+from tests.docs.pages import matches, namespace, run, steps
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if any(steps(p.read_text())))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
@@ -24,7 +26,7 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)
-    names: dict[str, Any] = {"__name__": "page"}
+    names = namespace()
     with warnings.catch_warnings():
         for step in steps(page.read_text()):
             printed = run(step, names)
@@ -51,7 +53,7 @@ def test_example(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`quickstart` is tested with the estimator."""
+    """All examples but `quickstart`, which is tested with the estimator."""
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         runpy.run_path(str(script), run_name="__main__")

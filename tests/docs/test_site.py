@@ -1,4 +1,4 @@
-"""The site builds strictly, asks nobody else for anything, and names every option."""
+"""The site builds in strict mode, makes no requests to other hosts, and names every option."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """What a browser fetches by itself when a page is opened."""

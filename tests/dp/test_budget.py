@@ -1,4 +1,4 @@
-"""The ledger against calculations that know nothing of it."""
+"""The ledger against independent calculations."""
 
 import math
 

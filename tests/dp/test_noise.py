@@ -1,4 +1,4 @@
-"""The noise: how much, from where, and on which grid."""
+"""The noise: its variance, its random source and its grid."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from fairsilo.arrays import Floats
 from fairsilo.dp import Budget, Ledger, Mechanism, Message, smallest_sum
 from fairsilo.dp.noise import Source, blur, grid, normal
 from fairsilo.errors import FairSiloError
-from fairsilo.privacy import default_threshold
+from fairsilo.secagg import default_threshold
 
 
 def seeded(seed: int) -> Source:
@@ -51,7 +51,7 @@ def test_variance_is_as_promised(silos: int, smallest: int, messages: int, varia
 
 
 def test_any_sum_that_can_be_opened_has_all_of_the_noise() -> None:
-    """16 of 50 silos drop out: the 34 shares that are left have the variance of the plan."""
+    """16 of 50 silos drop out: the remaining 34 shares have the planned variance."""
     share = 1 / math.sqrt(34)
     step = grid(share)
     left = [blur(np.zeros(20_000), share, step, seeded(i)) for i in range(34)]
@@ -65,12 +65,12 @@ def test_threshold_is_that_of_secure_aggregation() -> None:
 
 
 def test_nothing_is_left_below_the_grid() -> None:
-    """Whatever the sums' last bits are, what is sent is a multiple of the step, exactly."""
+    """For any low bits of the sums, the sent numbers are exact multiples of the step."""
     values = np.random.default_rng(2).normal(size=1000) * 1e4
     step = grid(0.7)
     sent = blur(values, 0.7, step, seeded(3))
     np.testing.assert_array_equal(np.rint(sent / step) * step, sent)
-    # The same noise on another vector of the same cell of the grid gives the same numbers.
+    # The same noise on another vector that rounds to the same grid point gives the same numbers.
     near = np.rint(values / step) * step
     np.testing.assert_array_equal(blur(near, 0.7, step, seeded(3)), sent)
 
@@ -81,7 +81,7 @@ def test_a_sum_beyond_the_grid_is_refused() -> None:
 
 
 def test_rounding_is_paid_for() -> None:
-    """Each coordinate of a sum may move by half a step: a row's reach grows by step * sqrt(d)."""
+    """Rounding moves each coordinate by half a step: the sensitivity grows by step * sqrt(d)."""
     many = 100_000
     exact, coarse = mechanism(1, 1), mechanism(1, 1)
     small = exact.release([Message("sums", np.zeros(4), 1.0, 1.0)])

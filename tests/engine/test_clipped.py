@@ -1,4 +1,4 @@
-"""Clipping bounds what one row can do, whatever is in it."""
+"""Clipping bounds the effect of one row, whatever its values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pandas import DataFrame
 from fairsilo.compute import jnp
 from fairsilo.data import Number, Schema
 from fairsilo.data.bounded import bounded_sums, sensitivity
-from fairsilo.engine.clipped import clipped_curvature, clipped_outcomes, clipped_sums, shorten
-from fairsilo.engine.sums import Rows
 from fairsilo.model import Model, logistic_regression, mlp
+from fairsilo.sums.clipped import clipped_curvature, clipped_outcomes, clipped_sums, shorten
+from fairsilo.sums.rows import Rows
 
 FEATURES, C, B = 3, 0.7, 2.5
 MODELS = [logistic_regression(FEATURES), logistic_regression(FEATURES, 3), mlp(FEATURES)]
@@ -24,7 +24,7 @@ SLACK = 1 + 1e-12
 
 
 def table(row: list[float], y: int, cell: int, extra: bool) -> Rows:
-    """Five harmless rows and, with `extra`, the one in question; else a row of no cell."""
+    """Five ordinary rows and, with `extra`, the given row; else a row of zeros in no cell."""
     rng = np.random.default_rng(0)
     x = np.vstack([rng.normal(size=(5, FEATURES)), row])
     member = np.zeros((2, 6))
@@ -37,6 +37,7 @@ def table(row: list[float], y: int, cell: int, extra: bool) -> Rows:
     return Rows(*map(jnp.asarray, (x, labels, np.ones(6), member)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=["lr", "lr of 3 classes", "mlp"])
 @given(row=rows_of_anything, y=st.integers(0, 1), cell=st.integers(0, 1), theta=thetas)
 def test_one_row_moves_sums_by_no_more_than_the_bounds(

@@ -1,4 +1,4 @@
-"""Coded rows stand for the dense matrix: the same products, the same sums, a tenth of the bytes."""
+"""Coded rows equal the dense matrix: same products and sums, a tenth of the bytes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine import Clientwise, Coded, Pooled, Rows, code, dense
-from fairsilo.engine.coded import _by_addition, _by_comparison
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
+from fairsilo.sums import Coded, Compiled, Rows, code, dense, padded
+from fairsilo.sums.coded import _by_addition, _by_comparison
 from tests.engine.sums import compiled_sums
 
 WIDTHS = (3, 1, 300, 2)
@@ -64,7 +64,7 @@ def test_columns_that_are_one_together_are_not_one_category() -> None:
 
 @pytest.mark.parametrize(("k", "numbers"), [(1, 6), (4, 6), (12, 6), (1, 0), (1, 11)])
 def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
-    """Few columns and many, of the weight and of the numbers: each goes its own way."""
+    """Few and many columns, of the weight and of the numbers, each with its own code path."""
     categories = matrix()[:, 2:]
     categories = categories[:, ((categories == 0) | (categories == 1)).all(axis=0)]
     x = np.hstack([np.random.default_rng(3).normal(size=(len(categories), numbers)), categories])
@@ -82,7 +82,7 @@ def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
     np.testing.assert_allclose(product, x @ weight, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pulled, x.T @ g, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(each, x @ many, rtol=1e-11)
-    # What a GPU does instead of adding row by row.
+    # The GPU's alternative to adding row by row.
     np.testing.assert_allclose(
         _by_comparison(coded, jnp.asarray(g)), jax.jit(_by_addition)(coded, g), atol=1e-11
     )
@@ -94,7 +94,7 @@ def test_sums_are_those_of_the_matrix(model: Model) -> None:
     rows = weighted(x)
     coded = Rows(table(x), *map(jnp.asarray, (rows.y, rows.w, rows.v)))
     query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
-    # A network of 312 inputs has thousands of parameters, and their matrix millions of numbers.
+    # No Hessian for the network: with 312 inputs it would have millions of entries.
     for order in (Order.LAGRANGIAN, Order.SECOND if model.name == "lr" else Order.FIRST):
         want, got = (compiled_sums(model, order, r, query) for r in (rows, coded))
         jax.tree.map(
@@ -105,11 +105,11 @@ def test_sums_are_those_of_the_matrix(model: Model) -> None:
 def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fairsilo.engine.pooled.CACHED", 64)
-    monkeypatch.setattr("fairsilo.engine.pooled.SMALLEST", 16)
+    monkeypatch.setattr("fairsilo.sums.compiled.CACHED", 64)
+    monkeypatch.setattr("fairsilo.sums.compiled.SMALLEST", 16)
     x = matrix(333)
     rows, model = weighted(x), logistic_regression(312)
-    engine = Pooled(model, rows)
+    engine = Compiled(model, rows)
     assert isinstance(engine.rows.x, Coded)
     starts = np.stack([np.zeros(model.size), np.full(model.size, 0.1)])
     got = engine.solve_many(Agp(), starts, [[0.01], [0.5]], 6)
@@ -128,12 +128,14 @@ def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
         np.testing.assert_allclose(outcome.theta, theta, rtol=1e-9, atol=1e-12)
 
 
-def test_clientwise_takes_codes() -> None:
+def test_silos_rows_are_cut_out_of_codes() -> None:
     x = matrix(60)
     rows, model = weighted(x), logistic_regression(312)
     coded = Rows(table(x), rows.y, rows.w, rows.v)
     query = Query(jnp.asarray(np.full(model.size, 0.1)), jnp.array([0.3]))
     want, got = (
-        Clientwise(model, r, [0, 13, 60]).answer(query, Order.LAGRANGIAN) for r in (rows, coded)
+        compiled_sums(model, Order.LAGRANGIAN, padded(r, 0, 13), query)
+        + compiled_sums(model, Order.LAGRANGIAN, padded(r, 13, 60), query)
+        for r in (rows, coded)
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), want, got)

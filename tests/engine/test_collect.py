@@ -1,4 +1,4 @@
-"""Codes straight from the encoder stand for its matrix, and are not copied on their way."""
+"""Codes taken directly from the encoder equal its matrix, and are not copied."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from fairsilo.compute import jnp
 from fairsilo.data import Category, Encoder, EncoderSums, Number, Schema
-from fairsilo.engine import Coded, Pooled, Rows, aligned, collect, dense
-from fairsilo.engine.coded import WIDEST
 from fairsilo.model import logistic_regression
 from fairsilo.solver import Agp
+from fairsilo.sums import Coded, Compiled, Rows, aligned, collect, dense
+from fairsilo.sums.coded import WIDEST
 
 VALUES = tuple(f"v{i}" for i in range(300))
 
@@ -86,12 +86,12 @@ def test_an_engine_takes_the_codes_as_they_lie_and_finds_the_same_model() -> Non
     weights = np.full(n, 1 / n), np.where(np.arange(n) % 2 == 0, 1, -1)[None] / n
     found = collect(encoder.widths, n, encoder.blocks(frame))
     model = logistic_regression(found.shape[1])
-    engine = Pooled(model, Rows(found, y, *weights), np.float32)  # type: ignore[arg-type]
+    engine = Compiled(model, Rows(found, y, *weights), np.float32)  # type: ignore[arg-type]
     kept = engine.rows.x
     assert isinstance(kept, Coded)
     for mine, given in ((kept.numbers, found.numbers), (kept.codes, found.codes)):
         assert mine.unsafe_buffer_pointer() == given.unsafe_buffer_pointer()
     start, epsilon = np.zeros(model.size), [0.01]
-    other = Pooled(model, Rows(encoder.transform(frame), y, *weights), np.float32)  # type: ignore[arg-type]
+    other = Compiled(model, Rows(encoder.transform(frame), y, *weights), np.float32)  # type: ignore[arg-type]
     a, b = (one.solve(Agp(), start, epsilon, 20).theta for one in (engine, other))
     np.testing.assert_allclose(a, b, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Programs of few rounds are compiled quickly, where the compiler can, and say the same."""
+"""Programs of few rounds are compiled with QUICK, if available, and give the same results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 
 from fairsilo import compute
 from fairsilo.compute import jax, quick_options
-from fairsilo.engine import Pooled, Rows, pooled
 from fairsilo.model import logistic_regression
 from fairsilo.solver import Agp, Lbfgs, Newton
+from fairsilo.sums import Compiled, Rows, compiled
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +27,12 @@ def test_a_gpu_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quick_options() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [Newton(), Lbfgs(), Agp()], ids=lambda one: one.name)
 def test_a_solver_takes_the_same_steps_either_way(
     solver: Newton | Lbfgs | Agp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As users' programs of L-BFGS and AGP are compiled, and as Newton's and all tests' are."""
+    """Both option sets: users' L-BFGS and AGP have none, Newton and all tests have QUICK."""
     if quick_options() is None:
         pytest.skip("NOT TESTED: this XLA has no choice of emitters")
     rng = np.random.default_rng(5)
@@ -41,13 +42,13 @@ def test_a_solver_takes_the_same_steps_either_way(
 
     def losses(emitters: bool) -> np.ndarray:
         options = {"xla_cpu_use_fusion_emitters": emitters}
-        compiled = jax.jit(
-            pooled._advance,
+        program = jax.jit(
+            compiled._advance,
             static_argnames=("solver", "asked", "size", "thin"),
             compiler_options=options,
         )
-        monkeypatch.setattr(pooled, "_compiled", lambda *_: compiled)
-        found = Pooled(model, rows).solve(solver, np.zeros(4), [0.1], 4)
+        monkeypatch.setattr(compiled, "_compiled", lambda *_: program)
+        found = Compiled(model, rows).solve(solver, np.zeros(4), [0.1], 4)
         return np.asarray(found.history.loss)
 
     np.testing.assert_allclose(losses(True), losses(False), rtol=1e-10)
@@ -55,9 +56,9 @@ def test_a_solver_takes_the_same_steps_either_way(
 
 def test_only_programs_of_few_rounds_are_compiled_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(pooled, "quick_options", lambda: asked.append("asked"))
+    monkeypatch.setattr(compiled, "quick_options", lambda: asked.append("asked"))
     for few in (True, False):
-        pooled._compiled.cache_clear()
-        pooled._compiled(True, few)
+        compiled._compiled.cache_clear()
+        compiled._compiled(True, few)
         assert asked == ["asked"]
-    pooled._compiled.cache_clear()
+    compiled._compiled.cache_clear()

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fairsilo
 
 SCRIPT = """
 import sys
 import numpy as np
 from fairsilo.compute import jax
-from fairsilo.engine import Pooled, Rows
+from fairsilo.sums import Compiled, Rows
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.solver import Agp, Newton
 
@@ -26,7 +28,7 @@ found = []
 for model, solver in ((logistic_regression(7), Newton()), (mlp(7), Agp())):
     for weights in (v[:1], np.stack([v[:1], v[1:]])):
         own = np.stack([w, w]) if weights.ndim == 3 else w
-        engine = Pooled(model, Rows(x, y, own, weights))
+        engine = Compiled(model, Rows(x, y, own, weights))
         starts = np.stack([model.start(seed) for seed in range(2)])
         done = engine.solve_many(solver, starts, [[0.01], [0.02]], 8)
         found += [outcome.history.loss for outcome in done]
@@ -49,6 +51,8 @@ def losses(devices: int) -> list[float]:
     return [float(value) for value in done.stdout.split()]
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_four_devices_give_the_numbers_of_one() -> None:
     one, four = losses(1), losses(4)
     assert len(one) > 20

@@ -1,8 +1,9 @@
-"""The engines agree with each other and with the paper's equations, read slowly."""
+"""The engines agree with each other and with the slow oracle of the paper's equations."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairsilo.compute import jax, jnp
-from fairsilo.engine import Clientwise, Pooled, Rows, row_sums, stack_silos
-from fairsilo.engine.pooled import UNROLLED, _compiled
-from fairsilo.engine.sums import LONG, PIECE, even, in_pieces
+from fairsilo.engine.base import answers
+from fairsilo.engine.loop import drive
 from fairsilo.fairness import Dgeo, Estimator
-from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.partition.federation import Federation
+from fairsilo.question import Round
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query
 from fairsilo.solver.base import Sums
+from fairsilo.sums import Compiled, Rows, row_sums, stack_silos
+from fairsilo.sums.compiled import UNROLLED, _compiled
+from fairsilo.sums.rows import LONG, PIECE, even, in_pieces
 from tests import oracle
-from tests.engine.sums import compiled_local, compiled_sums
+from tests.engine.sums import compiled_local, compiled_sums, weighted_rows
+from tests.method.tasks import posed
 from tests.tables import RandomTable, make, random_tables
 
 PAIR = Dgeo(0, 1, 1)
@@ -29,9 +33,7 @@ FEW = settings(max_examples=40, deadline=None)
 
 
 def weighted(federation: Federation, estimator: Estimator) -> Rows:
-    totals = totals_of(federation, [PAIR])
-    w, v = weigh(federation, [PAIR], estimator, totals)
-    return Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+    return weighted_rows(federation, [PAIR], estimator)
 
 
 @FEW
@@ -89,7 +91,7 @@ def test_agp_in_float32_follows_algorithm_1(
     rounds = 20
     theta = oracle.agp(table.theta, table.clients, (0, 1, 1), epsilon, rounds, how)[0]
     model = logistic_regression(table.federation.x.shape[1])
-    engine = Pooled(model, weighted(table.federation, how), np.float32)
+    engine = Compiled(model, weighted(table.federation, how), np.float32)
     got = engine.solve(Agp(), table.package_theta, [epsilon], rounds)
     scale = max(1.0, float(np.abs(theta).max()))
     np.testing.assert_allclose(got.theta, np.roll(theta, 1), rtol=1e-5, atol=1e-5 * scale)
@@ -101,10 +103,9 @@ def test_agp_in_float32_follows_algorithm_1(
 def test_clientwise_equals_pooled(table: RandomTable, solver: Agp | Newton | Lbfgs) -> None:
     rows = weighted(table.federation, "pooled")
     model = logistic_regression(table.federation.x.shape[1])
-    together = Pooled(model, rows).solve(solver, table.package_theta, [0.05], 5)
-    apart = Clientwise(model, rows, table.federation.offsets).solve(
-        solver, table.package_theta, [0.05], 5
-    )
+    together = Compiled(model, rows).solve(solver, table.package_theta, [0.05], 5)
+    problem, silos = posed(table.federation, estimator="pooled", engine="clientwise")
+    apart = drive(solver, answers(silos, problem), table.package_theta, [0.05], 5)
     assert together.rounds == apart.rounds
     np.testing.assert_allclose(together.history.loss, apart.history.loss, rtol=1e-7)
     np.testing.assert_allclose(together.history.d, apart.history.d, rtol=1e-5, atol=1e-7)
@@ -122,13 +123,25 @@ def test_local_constraints_are_the_clients_own_estimates() -> None:
         want = oracle.local_estimates(oracle.row_loss, table.theta, [client], 0, 1, 1)
         assert got.d[i] == pytest.approx(want[0] if want else 0.0)
     assert got.loss == pytest.approx(oracle.federated_loss(table.theta, table.clients))
-    apart = Clientwise(model, rows, offsets, local=True)
+    problem, clients = posed(table.federation, estimator="local", engine="clientwise")
+    totals = clients.count(problem).to_vector()
     for order in Order:
-        one, other = compiled_local(model, order, silos, query), apart.answer(query, order)
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), one, other
-        )
-    # The gradient of the Lagrangian is the sum that AGP's clients send, multipliers their own.
+        sums = compiled_local(model, order, silos, query)
+        messages = []
+        for silo, mu in zip(clients.silos, np.asarray(query.mu), strict=True):
+            asked = Round(table.package_theta, np.array([mu]), order.value, totals)
+            messages.append(asked.read(problem, asked.answer(problem, silo)))
+        total = reduce(add, messages)
+        np.testing.assert_allclose(sums.d, np.concatenate([one.d for one in messages]), rtol=1e-9)
+        if sums.jac is not None:
+            apart = np.concatenate([one.jac for one in messages if one.jac is not None])
+            np.testing.assert_allclose(sums.jac, apart, rtol=1e-9, atol=1e-12)
+        for name in ("loss", "grad", "hess"):
+            one, other = getattr(sums, name), getattr(total, name)
+            assert (one is None) == (other is None)
+            if one is not None:
+                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    # The gradient of the Lagrangian is the sum that AGP's clients send.
     assert got.jac is not None
     np.testing.assert_allclose(
         compiled_local(model, Order.LAGRANGIAN, silos, query).grad,
@@ -137,33 +150,11 @@ def test_local_constraints_are_the_clients_own_estimates() -> None:
     )
 
 
-def test_release_sees_every_message_and_can_change_it() -> None:
-    table = make(4, [5, 6, 7], 2)
-    rows = weighted(table.federation, "pooled")
-    seen: list[int] = []
-
-    def drop_second(silo: int, message):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        seen.append(silo)
-        return (
-            message
-            if silo != 1
-            else message.__class__(*(0 * leaf for leaf in (message.loss, message.d, message.grad)))
-        )
-
-    engine = Clientwise(logistic_regression(2), rows, table.federation.offsets, drop_second)
-    query = Query(jnp.asarray(table.package_theta), jnp.zeros(1))
-    got = engine.answer(query, Order.LAGRANGIAN)
-    assert seen == [0, 1, 2]
-    kept = [client for i, client in enumerate(table.clients) if i != 1]
-    want = oracle.federated_loss(table.theta, kept) * 12 / 18
-    assert float(got.loss) == pytest.approx(want)
-
-
 def test_many_runs_at_once_equal_one_by_one() -> None:
     table = make(5, [9, 4, 7], 3)
     rows = weighted(table.federation, "pooled")
     model = logistic_regression(3)
-    engine = Pooled(model, rows)
+    engine = Compiled(model, rows)
     starts = np.stack([model.start(seed) for seed in range(4)])
     epsilons = np.array([[1e-3], [0.05], [0.2], [1e3]])
     for solver in (Agp(), Newton(), Lbfgs()):
@@ -185,9 +176,9 @@ def test_many_runs_with_their_own_weights_share_the_rows() -> None:
         np.stack([np.asarray(rows.v) for rows in each]),  # type: ignore[arg-type]
     )
     start = model.start(0)
-    many = Pooled(model, stacked).solve_many(Newton(), [start, start], [[0.01], [0.01]], 12)
+    many = Compiled(model, stacked).solve_many(Newton(), [start, start], [[0.01], [0.01]], 12)
     for rows, outcome in zip(each, many, strict=True):
-        alone = Pooled(model, rows).solve(Newton(), start, [0.01], 12)
+        alone = Compiled(model, rows).solve(Newton(), start, [0.01], 12)
         np.testing.assert_allclose(outcome.history.loss, alone.history.loss, rtol=1e-8)
 
 
@@ -200,7 +191,8 @@ def test_network_and_many_classes_sum_the_same_everywhere() -> None:
     for model in (mlp(3, 3), logistic_regression(3, 3)):
         query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
         together = compiled_sums(model, Order.SECOND, rows, query)
-        apart = Clientwise(model, rows, federation.offsets).answer(query, Order.SECOND)
+        problem, silos = posed(federation, model=model, engine="clientwise")
+        apart = answers(silos, problem)(query, Order.SECOND)
         for one, other in zip(vars(together).values(), vars(apart).values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
@@ -232,7 +224,7 @@ def test_pieces_of_long_tables_add_up_to_the_whole(k: int) -> None:
 
 
 def test_rounds_as_a_gpu_is_given_them_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several at a time, a number of rounds that this does not divide, another compiler option."""
+    """Several rounds per call, a total that is not a multiple, and other compiler options."""
     rng = np.random.default_rng(4)
     n, model = 60, logistic_regression(3)
     leaves = (
@@ -245,7 +237,7 @@ def test_rounds_as_a_gpu_is_given_them_are_the_same(monkeypatch: pytest.MonkeyPa
 
     def run() -> list[Any]:
         _compiled.cache_clear()
-        found = Pooled(model, rows).solve_many(Agp(), starts, [[0.1], [0.2]], UNROLLED + 3)
+        found = Compiled(model, rows).solve_many(Agp(), starts, [[0.1], [0.2]], UNROLLED + 3)
         return [part for one in found for part in (one.theta, one.history.loss)]
 
     expected = run()

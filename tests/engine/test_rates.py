@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine import Clientwise, Rows
+from fairsilo.engine.base import answers
 from fairsilo.fairness import Dgeo
-from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import Model, logistic_regression
 from fairsilo.model.loss import SHARPNESS, cross_entropy, error_curvature, smooth_error
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Order, Query
-from tests.engine.sums import compiled_sums
+from fairsilo.sums import Rows
+from tests.engine.sums import compiled_sums, weighted_rows
+from tests.method.tasks import posed
 
 PAIRS = (Dgeo(0, 1, 1), Dgeo(0, 1, 0))
 
@@ -25,12 +26,12 @@ def rows_of(classes: int) -> tuple[Federation, Rows, Model, Query]:
         rng.normal(size=(n, 3)), rng.integers(0, classes, n), rng.integers(0, 2, n),
         rng.integers(0, 3, n), groups=2, classes=classes,
     )  # fmt: skip
-    w, v = weigh(federation, PAIRS, "pooled", totals_of(federation, PAIRS))
     model = logistic_regression(3, classes)
     query = Query(jnp.asarray(rng.normal(size=model.size)), jnp.asarray([0.3, -0.2]))
-    return federation, Rows(federation.x, federation.y, w, v), model, query  # type: ignore[arg-type]
+    return federation, weighted_rows(federation, PAIRS), model, query
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_gap_is_of_true_errors_and_the_slope_of_the_surrogate(classes: int) -> None:
     federation, rows, model, query = rows_of(classes)
@@ -67,11 +68,12 @@ def test_the_gap_is_of_true_errors_and_the_slope_of_the_surrogate(classes: int) 
 
 def test_silo_by_silo_is_the_same() -> None:
     federation, rows, model, query = rows_of(2)
-    apart = Clientwise(model, rows, federation.offsets, measure="rate")
+    problem, silos = posed(
+        federation, pairs=PAIRS, estimator="pooled", measure="rate", engine="clientwise"
+    )
+    apart = answers(silos, problem)(query, Order.SECOND)
     together = compiled_sums(model, Order.SECOND, rows, query, "rate")
-    for one, other in zip(
-        jax.tree.leaves(together), jax.tree.leaves(apart.answer(query, Order.SECOND)), strict=True
-    ):
+    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(apart), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 

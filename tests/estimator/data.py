@@ -12,7 +12,7 @@ from fairsilo.data import make_table
 
 @dataclass(frozen=True)
 class Table:
-    """What `fit` takes, out of one table."""
+    """The arguments of `fit`, from one table."""
 
     X: pd.DataFrame
     y: pd.Series[Any]
@@ -26,7 +26,7 @@ class Table:
 
 
 def split(frame: pd.DataFrame) -> Table:
-    """The group stays a feature, as on the command line."""
+    """Split a table into arguments; the group stays a feature, as on the command line."""
     return Table(
         frame.drop(columns=["label", "client"]), frame["label"], frame["group"], frame["client"]
     )

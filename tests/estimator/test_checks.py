@@ -1,4 +1,4 @@
-"""scikit-learn's own checks. They call fit(X, y) alone, so that they train without constraint."""
+"""scikit-learn's own checks. They call fit(X, y), which trains without constraints."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fairsilo import FedFairClassifier
 
 EXPECTED_FAILURES: dict[str, str] = {}
-"""By name of the check, the reason why it cannot pass. There is none."""
+"""Checks that cannot pass, with the reason; there are none."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sensitive_features is missing:UserWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [FedFairClassifier()], expected_failed_checks=lambda _: EXPECTED_FAILURES

@@ -1,4 +1,4 @@
-"""What is trained: against the command line, scikit-learn, and the constraint's definition."""
+"""Trained models against the command line, scikit-learn, and the constraint's definition."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def gap(clf: FedFairClassifier, t: Table, a: str, b: str, label: str) -> float:
     return float(means[0] - means[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "estimator"),
     [("fedfair", "pooled"), ("fedfair", "mean"), ("lco", "pooled"), ("fedavg", "pooled")],
@@ -51,6 +52,7 @@ def test_same_model_as_the_command_line(tmp_path: Path, method: str, estimator: 
     np.testing.assert_allclose(clf.predict_proba(t.X), theirs, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_without_constraint_it_is_scikit_learns_logistic_regression(classes: int) -> None:
     t = table(classes=classes, categories=0)
@@ -66,6 +68,7 @@ def test_without_constraint_it_is_scikit_learns_logistic_regression(classes: int
     np.testing.assert_allclose(by_hand.squeeze(), ours.decision_function(x), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_the_constraint_is_met_and_active(epsilon: float) -> None:
     t = table()
@@ -83,6 +86,7 @@ def test_the_constraint_is_met_and_active(epsilon: float) -> None:
     assert fair.score(t.X, t.y) > 0.6
 
 
+@pytest.mark.slow
 def test_three_groups_and_all_classes_every_pair_within_epsilon() -> None:
     t = table(600, groups=3, classes=3, bias=1.0)
     free = FedFairClassifier(method="fedavg", protected_class="all").fit(t.X, t.y, **t.extra)
@@ -94,6 +98,7 @@ def test_three_groups_and_all_classes_every_pair_within_epsilon() -> None:
             assert abs(gap(clf, t, a, b, label)) <= 0.03 + 2e-6
 
 
+@pytest.mark.slow
 def test_protected_class_and_groups_choose_the_constraints() -> None:
     t = table(600, groups=3, classes=3)
     default = FedFairClassifier().fit(t.X, t.y, **t.extra)
@@ -105,6 +110,7 @@ def test_protected_class_and_groups_choose_the_constraints() -> None:
     assert set(some.constraints_["pair"]) == {"g2 - g0"}
 
 
+@pytest.mark.slow
 def test_several_sensitive_columns_make_intersections() -> None:
     t = table()
     both = pd.DataFrame({"sex": t.group, "level": t.X["c0"].replace("c", "b")})
@@ -124,6 +130,7 @@ def test_numeric_groups_and_classes_are_named_as_the_user_does() -> None:
     assert set(clf.predict(t.X)) == {True, False}
 
 
+@pytest.mark.slow
 def test_clients_change_the_mean_and_not_the_pooled_estimate() -> None:
     t = table(300, missing=0.05)
     one = FedFairClassifier().fit(t.X, t.y, sensitive_features=t.group)
@@ -134,6 +141,7 @@ def test_clients_change_the_mean_and_not_the_pooled_estimate() -> None:
     assert np.abs(mean.predict_proba(t.X) - one.predict_proba(t.X)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_lco_has_a_constraint_per_client() -> None:
     t = table()
     clf = FedFairClassifier(method="lco").fit(t.X, t.y, **t.extra)
@@ -145,6 +153,7 @@ def test_lco_has_a_constraint_per_client() -> None:
         assert abs(row["D"]) <= 0.05 + 1e-6
 
 
+@pytest.mark.slow
 def test_the_sensitive_feature_is_a_feature_only_as_a_column_of_x() -> None:
     t = table()
     clf = FedFairClassifier().fit(t.X.drop(columns="group"), t.y, **t.extra)

@@ -99,6 +99,7 @@ def test_missing_groups_where_the_method_compares_them(method: str) -> None:
         FedFairClassifier(method=method).fit(T.X, T.y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedfair", "lco", "st"])
 def test_missing_groups_train_without_constraint_and_say_so(method: str) -> None:
     with pytest.warns(UserWarning, match="trained without a fairness constraint"):
@@ -146,6 +147,7 @@ def test_wrong_rows_when_predicting() -> None:
         clf.predict(T.X.assign(c0="new"))
 
 
+@pytest.mark.slow
 def test_missing_cells_are_filled_and_marked() -> None:
     t = table(200, missing=0.1)
     clf = FedFairClassifier().fit(t.X, t.y, **t.extra)
@@ -153,6 +155,7 @@ def test_missing_cells_are_filled_and_marked() -> None:
     assert np.isfinite(clf.predict_proba(t.X)).all()
 
 
+@pytest.mark.slow
 def test_arrays_of_objects_lists_and_columns_without_names_are_the_same_rows() -> None:
     X = T.X.drop(columns="group")
     frame = FedFairClassifier().fit(X, T.y, **T.extra)

@@ -27,6 +27,7 @@ def fit(**parameters: Any) -> FedFairClassifier:
     )
 
 
+@pytest.mark.slow
 def test_pairs_have_limits_of_their_own() -> None:
     clf = fit(epsilon={("b", "a"): 0.01, ("a", "c"): 0.2})
     found = clf.constraints_.set_index("pair")
@@ -38,6 +39,7 @@ def test_pairs_have_limits_of_their_own() -> None:
         fit(epsilon={"a": "x"})
 
 
+@pytest.mark.slow
 def test_each_group_against_the_rest_and_small_ones_pooled() -> None:
     rest = fit(against="rest", epsilon={"a": 0.01})
     assert rest.constraints_["pair"].tolist() == [f"{g} - the others" for g in "abc"]
@@ -47,6 +49,7 @@ def test_each_group_against_the_rest_and_small_ones_pooled() -> None:
     assert pooled.groups_[-1] == POOLED
 
 
+@pytest.mark.slow
 def test_demographic_parity_and_a_target_in_rates() -> None:
     made, group = three_groups()
     two = np.where(group == "c", "b", group)

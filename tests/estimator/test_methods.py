@@ -44,6 +44,7 @@ def test_equalised_odds_equalises_the_rates_of_the_training_rows() -> None:
     assert np.mean(draws[0] == "1") == pytest.approx(chance.mean(), abs=0.04)
 
 
+@pytest.mark.slow
 def test_separate_training_votes_and_averages() -> None:
     t = table(600)
     clf = FedFairClassifier(method="st").fit(t.X, t.y, **t.extra)
@@ -53,7 +54,7 @@ def test_separate_training_votes_and_averages() -> None:
         alone = FedFairClassifier().fit(t.X[mine], t.y[mine], sensitive_features=t.group[mine])
         members.append(alone)
     votes = np.mean([one.predict(t.X) == "1" for one in members], axis=0)
-    # Each client alone fits an encoder of its own, which moves rows on the boundary.
+    # Clients trained separately have their own encoders, which moves rows on the boundary.
     assert np.mean((votes > 0.5) == (clf.predict(t.X) == "1")) > 0.995
     mean = np.mean([one.predict_proba(t.X) for one in members], axis=0)
     np.testing.assert_allclose(clf.predict_proba(t.X), mean, atol=1e-3)
@@ -68,6 +69,7 @@ def test_agnostic_fair_does_not_warn_of_its_fixed_schedule() -> None:
     assert clf.score(t.X, t.y) > 0.6
 
 
+@pytest.mark.slow
 def test_a_network_meets_the_constraint() -> None:
     t = table(300, numbers=2, categories=0)
     clf = FedFairClassifier(0.1, model="mlp", solver="lbfgs", random_state=1)
@@ -82,6 +84,7 @@ def test_a_network_meets_the_constraint() -> None:
         other.fit(t.X, t.y, **t.extra)
 
 
+@pytest.mark.slow
 def test_two_groups_only() -> None:
     t = table(groups=3)
     with pytest.raises(ValueError, match="name two with groups, or use method fedfair"):

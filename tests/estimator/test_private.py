@@ -1,4 +1,4 @@
-"""Differential privacy in the estimator: the private run's code, declared bounds, a price."""
+"""Differential privacy in the estimator: same result as a private run, declared bounds, cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fairsilo
 from fairsilo import FedFairClassifier
 from fairsilo.run import Options, execute, save
 from tests.estimator.data import table
-from tests.flower.silos import bounded
+from tests.network.silos import bounded
 
 ROWS = table(800, silos=4)
 BOUNDS: dict[str, Any] = {
@@ -25,10 +25,11 @@ def private(**given: Any) -> FedFairClassifier:
     return FedFairClassifier(**{"epsilon": 0.1, "dp_epsilon": 8.0, "bounds": BOUNDS, **given})
 
 
+@pytest.mark.slow
 def test_a_private_fit_has_its_price() -> None:
     clf = private().fit(ROWS.X, ROWS.y, **ROWS.extra)
     assert clf.dp_ is not None
-    # What measures the trained model is not released here, so a part of the budget is left.
+    # The estimator does not release the final measurement, so part of the budget is left.
     assert 7 < clf.dp_["epsilon_spent"] < 8
     assert clf.dp_["noise"] == "shared"
     assert clf.dp_["releases"] == 1 + 1 + 6 * 2 + 1
@@ -39,13 +40,14 @@ def test_a_private_fit_has_its_price() -> None:
     assert FedFairClassifier().fit(ROWS.X, ROWS.y, **ROWS.extra).dp_ is None
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_the_private_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
     path = tmp_path / "rows.csv"
     frame = ROWS.X.assign(label=ROWS.y, client=ROWS.client, part="train")
-    # The command line has test rows; what they are does not matter to the training.
+    # The command line needs test rows; they do not affect the training.
     test = frame.iloc[:40].assign(part="test")
     pd.concat([frame, test]).to_csv(path, index=False)
     clf = private().fit(ROWS.X, ROWS.y, **ROWS.extra)
@@ -71,6 +73,7 @@ def test_without_noise_it_is_the_private_run(
     assert back.bounds["x0"] == (-5.0, 5.0), "a fit anew is as private as the run was"
 
 
+@pytest.mark.slow
 def test_one_client_adds_all_of_the_noise() -> None:
     clf = private(max_rounds=1, method="fedavg").fit(ROWS.X, ROWS.y)
     assert clf.dp_ is not None

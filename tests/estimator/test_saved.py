@@ -25,6 +25,7 @@ def run_folder(tmp_path: Path, method: str, model: str = "lr") -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "model"),
     [("fedfair", "mlp"), ("lco", "lr"), ("fedavg", "lr"), ("st", "lr"), ("ceo", "lr")],
@@ -46,6 +47,7 @@ def test_predicts_what_the_command_line_predicts(method: str, model: str, tmp_pa
     assert list(clf.clients_) == ["silo0", "silo1", "silo2"]
 
 
+@pytest.mark.slow
 def test_holds_the_results_and_the_parameters_of_the_run(tmp_path: Path) -> None:
     clf = fairsilo.load(run_folder(tmp_path, "fedfair"))
     assert clf.get_params()["epsilon"] == 0.03
@@ -62,6 +64,7 @@ def test_holds_the_results_and_the_parameters_of_the_run(tmp_path: Path) -> None
         clf.predict(frame)
 
 
+@pytest.mark.slow
 def test_texts_stay_texts(tmp_path: Path) -> None:
     frame = make_table(300, seed=2)
     frame["label"] = np.where(frame["label"] == "1", "yes", "no")

@@ -35,6 +35,7 @@ def test_clone_and_parameters() -> None:
     assert repr(twin) == "FedFairClassifier(epsilon=0.3, groups=['g0', 'g1'], method='lco')"
 
 
+@pytest.mark.slow
 def test_pickle_keeps_the_model_and_no_training_row() -> None:
     big, small = (FedFairClassifier().fit(t.X, t.y, **t.extra) for t in (table(3000), table(300)))
     again = pickle.loads(pickle.dumps(big))
@@ -42,6 +43,7 @@ def test_pickle_keeps_the_model_and_no_training_row() -> None:
     assert abs(len(pickle.dumps(big)) - len(pickle.dumps(small))) < 2000
 
 
+@pytest.mark.slow
 def test_a_new_fit_forgets_the_old_one() -> None:
     clf = FedFairClassifier().fit(T.X, T.y, **T.extra)
     assert clf.coef_.shape == (1, len(clf.encoded_names_))
@@ -49,6 +51,7 @@ def test_a_new_fit_forgets_the_old_one() -> None:
     assert not hasattr(clf, "coef_")
 
 
+@pytest.mark.slow
 def test_grid_search_over_epsilon_with_plain_fit_parameters() -> None:
     grid = {"epsilon": [0.01, 1.0]}
     search = GridSearchCV(FedFairClassifier(), grid, cv=2)
@@ -75,6 +78,7 @@ def test_cross_validation_cuts_groups_and_clients_with_the_rows() -> None:
         assert len(fold.clients_) == 3
 
 
+@pytest.mark.slow
 def test_pipeline() -> None:
     numbers = T.X[["x0", "x1", "x2", "x3"]]
     pipe = make_pipeline(StandardScaler(), FedFairClassifier())
@@ -129,6 +133,7 @@ def test_fairlearns_threshold_optimizer(columns: list[str]) -> None:
     assert true_positive_rate(y, labels) > 0.3
 
 
+@pytest.mark.process
 def test_importing_the_package_does_not_load_jax() -> None:
     code = "import sys, fairsilo; sys.exit('jax' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -141,6 +146,8 @@ def test_the_docstrings_example() -> None:
     assert classifier.FedFairClassifier.__doc__
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_quickstart() -> None:
     script = Path(__file__).parents[2] / "examples" / "quickstart.py"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The certificate against a hand calculation, and what it says in words."""
+"""The certificate against a hand calculation, and its statement in words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_mean_estimator_has_the_papers_variance() -> None:
     assert pair["silos"] == 2
     assert pair["mean"]["gap"] == pytest.approx((1 + 3) / 2)
     assert pair["mean"]["variance"] == pytest.approx((4 / 3 + 2) / 4)
-    # A silo with a single row in a cell cannot say how sure its own gap is.
+    # A silo with a single row in a cell has no variance.
     [pair] = certify(evidence(([1, 2], [0]), ([4, 6], [1, 3])), PAIRS, NAMES, None, by_silo=True)[
         "pairs"
     ]

@@ -1,4 +1,4 @@
-"""Evidence against rows: the sums over silos give what all rows, or all silos, give by hand."""
+"""Evidence summed over silos against calculations by hand from all rows, or all silos."""
 
 from __future__ import annotations
 

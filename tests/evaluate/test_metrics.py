@@ -23,6 +23,7 @@ def draw(seed: int, n: int = 60) -> tuple[np.ndarray, ...]:
     return y, s, predicted, rng.exponential(size=n)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 def test_same_as_fairlearn_and_scikit_learn(seed: int) -> None:
     y, s, predicted, loss = draw(seed)

@@ -1,4 +1,4 @@
-"""Lost trainings have no figures and are not chosen; what is left to the optimum is reported."""
+"""Lost trainings have no figures and are not chosen; the gap to the optimum is reported."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_method_that_is_lost_everywhere_has_no_figures_and_is_no_rival(tmp_pat
 def test_converged_where_little_is_left_to_the_optimum(
     above: float, violation: float, status: str, words: str
 ) -> None:
-    """The rule in words: within 1e-4 of the optimal loss, violation at most 1e-3, every seed."""
+    """Converged: within 1e-4 of the optimal loss and violation at most 1e-3, for every seed."""
     optimum = trained(status="converged")
     second = optimum["seed"] == 1
     table = optimum.assign(

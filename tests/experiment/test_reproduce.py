@@ -1,4 +1,4 @@
-"""A small part of the paper, whole: data, methods, tables, figures, page; and resuming."""
+"""A small part of the paper end to end: data, methods, tables, figures, page; and resuming."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def test_validation_rows_come_from_every_clients_training_rows(raw_data_dir: Pat
     )
 
 
+@pytest.mark.slow
 def test_one_cell_and_nothing_twice(
     raw_data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,7 +63,7 @@ def test_one_cell_and_nothing_twice(
         check_details(results.read("fast", cell, method))
     assert all(path.stat().st_size > 10_000 for path in draw_all(results, "fast"))
     assert "FedFair" in (tmp_path / "report.html").read_text()
-    # A part that was not finished when the power failed is computed again, alone.
+    # Only a missing part, as after a crash, is computed again.
     results.file("fast", cell, "eo").unlink()
     calls: list[str] = []
 
@@ -76,7 +77,7 @@ def test_one_cell_and_nothing_twice(
 
 
 def check_details(models: pd.DataFrame) -> None:
-    """How sure, who pays, how training went: all there, and in keeping with the figures."""
+    """Intervals, groups, clients and training are present and consistent with the figures."""
     for name in ("accuracy", "fairness"):
         assert (models[f"{name}_low"] <= models[name] + 1e-12).all()
         assert (models[f"{name}_high"] >= models[name] - 1e-12).all()
@@ -99,10 +100,11 @@ def check_details(models: pd.DataFrame) -> None:
             assert trace["loss"][-1] == pytest.approx(row["loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_papers_solver_alone_fills_every_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """AF and the constant predictor have no solver, and belong to the tables of either."""
+    """AF and the constant predictor have no solver and are in the tables of both paths."""
 
     def fake(tables: module.Tables, method: str, *rest: object) -> pd.DataFrame:
         return trained(settings(tables.cell, method))
@@ -132,6 +134,7 @@ def test_the_papers_solver_alone_fills_every_cell(
     assert page.count('class="chart lines"') == 36
 
 
+@pytest.mark.slow
 def test_the_theorems_hold_on_held_out_rows() -> None:
     table = check(draws=400)
     ratio = table["variance"] / table["sigma_avg2_over_n"]
@@ -139,7 +142,7 @@ def test_the_theorems_hold_on_held_out_rows() -> None:
     assert (table["held_fedfair"] >= table["promised"]).all()
     assert (table["held_lco"] >= table["promised"]).all()
     assert (table["within_fedfair"] >= table["promised"]).all()
-    assert (table["within_fedfair"] < 1).any()  # the radii are not so wide that nothing is tested
+    assert (table["within_fedfair"] < 1).any()  # the radii are narrow enough to test something
     widths = table[table["promised"] == 0.95].set_index("clients")
     assert widths["radius_fedfair"][50] < widths["radius_lco"][50] / 6
 

@@ -1,4 +1,4 @@
-"""Choosing settings and laying ours beside the paper's."""
+"""The choice of settings, and our tables beside the paper's."""
 
 from __future__ import annotations
 

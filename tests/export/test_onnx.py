@@ -1,4 +1,4 @@
-"""The exported graph, run by onnxruntime on real and awkward rows: the numbers of `predict`."""
+"""The exported graph gives the numbers of `predict`, by onnxruntime, on real and odd rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairsilo.data.schema import Number, Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.export.onnx import to_onnx
 from fairsilo.fairness.constraint import Dgeo
-from fairsilo.method.equalized_odds import EqualizedOdds
+from fairsilo.predictor.equalized_odds import EqualizedOdds
 from fairsilo.run import Options, Saved, execute, load, save
 from fairsilo.run.predict import score_table
 
@@ -32,7 +32,7 @@ def trained(folder: Path, options: Options) -> Saved:
 
 
 def feed(frame: pd.DataFrame, schema: Schema) -> dict[str, Any]:
-    """What a user writes: numbers as double, categories as text, missing as NaN or ""."""
+    """The graph's inputs: numbers as double, categories as text, missing as NaN or ""."""
     return {
         feature.name: frame[[feature.name]].to_numpy(np.float64)
         if isinstance(feature, Number)
@@ -56,6 +56,7 @@ def same_as_predict(folder: Path, table: Path, frame: pd.DataFrame) -> None:
     assert list(outputs["label"]) == scores["predicted"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["lr", "mlp"])
 def test_adult(model: str, tmp_path: Path) -> None:
     frame = load_data("adult").sample(2000, random_state=0)
@@ -71,6 +72,7 @@ def test_adult(model: str, tmp_path: Path) -> None:
     same_as_predict(tmp_path / "run", table, new)
 
 
+@pytest.mark.slow
 def test_three_classes_missing_cells_and_values_that_training_never_saw(tmp_path: Path) -> None:
     frame = make_table(600, classes=3, categories=2, missing=0.1, seed=3)
     frame.to_csv(tmp_path / "train.csv", index=False)
@@ -87,6 +89,7 @@ def test_three_classes_missing_cells_and_values_that_training_never_saw(tmp_path
     same_as_predict(tmp_path / "run", tmp_path / "new.csv", new)
 
 
+@pytest.mark.slow
 def test_missing_where_training_had_none(tmp_path: Path) -> None:
     make_table(300, seed=5).to_csv(tmp_path / "train.csv", index=False)
     options = Options(
@@ -140,3 +143,6 @@ def test_what_has_no_graph_is_refused(tmp_path: Path) -> None:
     drawing = EqualizedOdds(model, Dgeo(0, 1, 1), np.ones(2), np.zeros(2))
     with pytest.raises(FairSiloError, match="draws its answers at random"):
         to_onnx(replace(saved, predictors=(drawing,)))
+    other = {**saved.description, "model": "theirs"}
+    with pytest.raises(FairSiloError, match="knows the models lr and mlp and not 'theirs'"):
+        to_onnx(replace(saved, description=other))

@@ -1,4 +1,4 @@
-"""Row weights, by hand, and what is refused."""
+"""Row weights against calculations by hand, and refused inputs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness import Dgeo, check_defined, count_cells
-from fairsilo.fairness.weigh import totals_of, weigh
+from fairsilo.fairness import Dgeo, Estimator, check_defined, count_cells
+from fairsilo.fairness.weigh import totals_of, weighted
 from fairsilo.partition.federation import Federation
 
 PAIR = Dgeo(0, 1, 1)
@@ -26,26 +26,27 @@ def test_weights_by_hand() -> None:
     totals = totals_of(rows, [PAIR])
     np.testing.assert_array_equal(totals.cells, [[1, 2], [0, 4]])
     assert totals.taking_part.tolist() == [1]
-    w, pooled = weigh(rows, [PAIR], "pooled", totals)
+    _, w, pooled = weighted(rows, [PAIR], "pooled")
     np.testing.assert_allclose(w, 1 / 7)
     np.testing.assert_allclose(pooled[0], [1 / 2, 1 / 2, -1 / 4, 0, -1 / 4, -1 / 4, -1 / 4])
     # Client 1 has no row in (0, 1): it takes no part, and N = 1.
-    for estimator in ("mean", "local"):
-        weights = weigh(rows, [PAIR], estimator, totals)[1]
+    both: tuple[Estimator, ...] = ("mean", "local")
+    for estimator in both:
+        weights = weighted(rows, [PAIR], estimator)[2]
         np.testing.assert_allclose(weights[0], [1 / 2, 1 / 2, -1, 0, 0, 0, 0])
 
 
 def test_small_cells_by_hand() -> None:
-    """With at least two rows a cell, client 0's one row of (1,1) takes no part."""
+    """With a minimum of two rows per cell, client 0's single row of (1,1) is left out."""
     rows = federation()
     totals = totals_of(rows, [PAIR], min_cell=2)
     np.testing.assert_array_equal(totals.cells, [[0, 2], [0, 3]])
     assert totals.rows == 7
     assert totals.taking_part.tolist() == [0]
-    w, pooled = weigh(rows, [PAIR], "pooled", totals, min_cell=2)
+    _, w, pooled = weighted(rows, [PAIR], "pooled", min_cell=2)
     np.testing.assert_allclose(w, 1 / 7)
     np.testing.assert_allclose(pooled[0], [1 / 2, 1 / 2, 0, 0, -1 / 3, -1 / 3, -1 / 3])
-    assert not weigh(rows, [PAIR], "mean", totals, min_cell=2)[1].any()
+    assert not weighted(rows, [PAIR], "mean", min_cell=2)[2].any()
 
 
 def test_every_constraint_weighs_zero_in_sum() -> None:
@@ -56,8 +57,9 @@ def test_every_constraint_weighs_zero_in_sum() -> None:
         groups=3, classes=3,
     )  # fmt: skip
     pairs = [Dgeo(0, 1, 2), Dgeo(0, 2, 0), Dgeo(1, 2, 1)]
-    for estimator in ("mean", "pooled"):
-        v = weigh(rows, pairs, estimator, totals_of(rows, pairs))[1]
+    both: tuple[Estimator, ...] = ("mean", "pooled")
+    for estimator in both:
+        v = weighted(rows, pairs, estimator)[2]
         np.testing.assert_allclose(v.sum(axis=1), 0, atol=1e-12)
         np.testing.assert_allclose(np.maximum(v, 0).sum(axis=1), 1)
 

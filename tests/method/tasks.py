@@ -1,17 +1,21 @@
-"""Tasks with a signal and a bias, and a predictor whose scores are the rows themselves."""
+"""Problems with a signal and a bias, and a predictor whose scores are the rows themselves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.fairness import Dgeo, Estimator
-from fairsilo.method import Task
+from fairsilo.engine import Clientwise, Pooled, silos_of
+from fairsilo.fairness import Constraint, Dgeo, Estimator
 from fairsilo.model import Model, logistic_regression
 from fairsilo.partition.federation import Federation
-from fairsilo.solver import Agp, Lbfgs, Newton
+from fairsilo.predictor import Predictor
+from fairsilo.predictor.hits import Hits
+from fairsilo.question import Problem
+from fairsilo.solver import Newton, Solver
 
 PAIR = Dgeo(0, 1, 1)
 
@@ -27,25 +31,53 @@ def biased(seed: int, sizes: list[int], features: int = 3, groups: int = 2) -> F
     return Federation.of(x, y, s, np.repeat(np.arange(len(sizes)), sizes), groups=groups, classes=2)
 
 
-def task(
+def engine_of(federation: Federation, name: str = "pooled", min_cell: int = 0) -> Clientwise:
+    """An engine of a simulation by its name."""
+    if name == "pooled":
+        return Pooled(federation, min_cell)
+    return Clientwise(silos_of(federation, min_cell=min_cell))
+
+
+def problem_of(
     federation: Federation,
     *,
-    epsilon: float = 0.02,
+    epsilon: float | tuple[float, ...] = 0.02,
     estimator: Estimator = "mean",
     model: Model | None = None,
-    solver: Newton | Lbfgs | Agp | None = None,
-    pairs: tuple[Dgeo, ...] = (PAIR,),
-    engine: str = "pooled",
+    solver: Solver | None = None,
+    pairs: tuple[Constraint, ...] = (PAIR,),
     rounds: int = 100,
-) -> Task:
-    """A task with Newton and logistic regression unless told otherwise."""
-    model = model or logistic_regression(federation.x.shape[1], federation.classes)
-    return Task(federation, model, pairs, epsilon, estimator, solver or Newton(), rounds, 0, engine)
+    **more: Any,
+) -> Problem:
+    """All but the rows, by default with Newton and logistic regression."""
+    return Problem(
+        model=model or logistic_regression(federation.x.shape[1], federation.classes),
+        constraints=pairs,
+        epsilon=epsilon,
+        estimator=estimator,
+        solver=solver or Newton(),
+        rounds=rounds,
+        seed=0,
+        groups=federation.groups,
+        **more,
+    )
+
+
+def posed(
+    federation: Federation, *, engine: str = "pooled", min_cell: int = 0, **more: Any
+) -> tuple[Problem, Clientwise]:
+    """What a method is called with: a problem (see `problem_of`) and an engine with the rows."""
+    return problem_of(federation, **more), engine_of(federation, engine, min_cell)
+
+
+def hits_of(base: Predictor, pair: Dgeo, x: Floats, y: Ints, s: Ints) -> Hits:
+    """What a repair of the base predictor needs of these rows."""
+    return Hits.of(pair, y, s, base.labels(x, s, 0), base.probabilities(x, s)[:, pair.c])
 
 
 @dataclass(frozen=True)
 class Given:
-    """A predictor for two classes that reads the probability of class 1 off the first column."""
+    """A predictor for two classes; the first column is the probability of class 1."""
 
     def probabilities(self, x: Floats, s: Ints) -> Floats:
         return np.stack([1 - x[:, 0], x[:, 0]], axis=1)

@@ -1,4 +1,4 @@
-"""Many predictors asked at once say what each says when it is asked alone."""
+"""Many predictors evaluated at once give the same answers as each alone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from fairsilo.engine import Outcome
-from fairsilo.method import Predictor, Trained
-from fairsilo.method.answers import on_own_rows, on_rows
-from fairsilo.method.base import SMALL, Plain, filled
-from fairsilo.method.calibrated import Calibrated
-from fairsilo.method.equalized_odds import EqualizedOdds
 from fairsilo.model import logistic_regression
-from fairsilo.solver import Record, Status
+from fairsilo.predictor import Predictor
+from fairsilo.predictor.answers import on_own_rows, on_rows
+from fairsilo.predictor.base import SMALL, Plain, filled
+from fairsilo.predictor.calibrated import Calibrated
+from fairsilo.predictor.equalized_odds import EqualizedOdds
 from tests.method.tasks import PAIR, Given, biased
 
 FEDERATION = biased(0, [20, 33, 47])
@@ -33,12 +31,6 @@ def odds(base: Predictor, stream: int) -> EqualizedOdds:
 
 def calibrated(base: Predictor, stream: int) -> Calibrated:
     return Calibrated(base, PAIR, RNG.random(2), RNG.random(2), stream)
-
-
-def trained(predictors: Sequence[Predictor]) -> Trained:
-    nothing = Record(*(np.zeros((1, 0)) for _ in range(6)))  # type: ignore[arg-type]
-    outcome = Outcome(np.zeros(0), Status.CONVERGED, 1, nothing)
-    return Trained(tuple(predictors), outcome, 0, 0)
 
 
 ONE = plain()
@@ -68,10 +60,10 @@ def test_of_the_same_rows(predictors: list[Predictor]) -> None:
 def test_of_every_clients_own_rows(predictors: list[Predictor]) -> None:
     federation = biased(2, [20, 33, 47])
     federation.x[:] = np.abs(np.tanh(federation.x))
-    twice = [trained(predictors), trained(predictors[::-1])]
-    for one, (labels, losses) in zip(twice, on_own_rows(twice, federation, 7), strict=True):
+    twice = [predictors, predictors[::-1]]
+    for own, (labels, losses) in zip(twice, on_own_rows(twice, federation, 7), strict=True):
         assert len(labels) == len(losses) == 100
-        for predictor, rows in zip(cycle(one.predictors), federation.silos(), strict=False):
+        for predictor, rows in zip(cycle(own), federation.silos(), strict=False):
             x, y, s = federation.x[rows], federation.y[rows], federation.s[rows]
             np.testing.assert_array_equal(labels[rows], predictor.labels(x, s, 7))
             np.testing.assert_allclose(losses[rows], predictor.losses(x, y, s), rtol=1e-12)

@@ -9,11 +9,11 @@ import pytest
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.fairness import Dgeo
-from fairsilo.method.calibrated import Calibrated, Cost, ceo, fit_calibrated
-from fairsilo.method.constrained import fedavg
-from fairsilo.method.equalized_odds import fit_equalized_odds
-from fairsilo.method.postprocess import hits_of
-from tests.method.tasks import PAIR, Given, biased, rows, task
+from fairsilo.method.ceo import ceo
+from fairsilo.method.fedavg import fedavg
+from fairsilo.predictor.calibrated import Calibrated, Cost, fit_calibrated
+from fairsilo.predictor.equalized_odds import fit_equalized_odds
+from tests.method.tasks import PAIR, Given, biased, hits_of, posed, rows
 
 Table = tuple[Floats, Ints, Ints]
 
@@ -99,11 +99,11 @@ def test_a_missing_class_leaves_the_base_as_it_is() -> None:
 
 def test_as_a_method_it_follows_fedavg_and_says_so() -> None:
     federation = biased(1, [200, 210])
-    # Without the shift of the last feature the groups differ by chance only, not beyond mixing.
+    # Without the shift of the last feature the groups differ little enough for mixing.
     x = federation.x - np.eye(3)[2] * federation.s[:, None]
     federation = replace(federation, x=x, y=(x.sum(axis=1) + federation.x[:, 0] ** 3 > 0) * 1)
-    trained = ceo(task(federation))
-    free = fedavg(task(federation))
+    trained = ceo(*posed(federation))
+    free = fedavg(*posed(federation))
     assert len(trained.predictors) == 2
     assert trained.outcome.rounds == free.outcome.rounds
     assert (trained.numbers_up, trained.notes) == (free.numbers_up, ())

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from fairsilo.arrays import Floats, Ints
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
-from fairsilo.method import BASES, METHODS, REPAIRS
-from fairsilo.method.constrained import fedavg
-from fairsilo.method.equalized_odds import EqualizedOdds, Variant, eo, fit_equalized_odds
-from fairsilo.method.postprocess import hits_of, repair
+from fairsilo.method import METHODS
+from fairsilo.method.eo import eo
+from fairsilo.method.fedavg import fedavg
+from fairsilo.method.repair import FITS, repaired
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
-from tests.method.tasks import PAIR, Given, biased, rows, task
+from fairsilo.predictor.equalized_odds import EqualizedOdds, Variant, fit_equalized_odds
+from tests.method.tasks import PAIR, Given, biased, hits_of, posed, rows
 
 VARIANTS: tuple[Variant, ...] = ("joint", "conditional", "soft")
 
@@ -162,10 +163,10 @@ def test_as_a_method_every_client_fits_its_own_or_keeps_fedavg() -> None:
     federation = Federation(
         federation.x, y, federation.s, federation.offsets, federation.groups, federation.classes
     )
-    trained = eo(task(federation))
+    trained = eo(*posed(federation))
     assert len(trained.predictors) == 3
     assert trained.notes[0].startswith("1 of 3 clients lack a class")
-    base = fedavg(task(federation)).predictors[0]
+    base = fedavg(*posed(federation)).predictors[0]
     x, s = federation.x, federation.s
     np.testing.assert_array_equal(trained.predictors[2].labels(x, s, 0), base.labels(x, s, 0))
     for i, predictor in enumerate(trained.predictors[:2]):
@@ -177,29 +178,31 @@ def test_as_a_method_every_client_fits_its_own_or_keeps_fedavg() -> None:
 def test_many_classes_or_pairs_are_refused() -> None:
     three = Federation(np.zeros((3, 1)), np.arange(3), np.arange(3) % 2, np.array([0, 3]), 2, 3)
     with pytest.raises(FairSiloError, match="needs two classes and the label has 3"):
-        eo(task(three, model=logistic_regression(1, 3)))
+        eo(*posed(three, model=logistic_regression(1, 3)))
     with pytest.raises(FairSiloError, match="there are 2 pairs"):
-        eo(task(biased(8, [30], groups=3), pairs=(PAIR, Dgeo(0, 2, 1))))
+        eo(*posed(biased(8, [30], groups=3), pairs=(PAIR, Dgeo(0, 2, 1))))
 
 
-@pytest.mark.parametrize("after", sorted(BASES))
-@pytest.mark.parametrize("method", sorted(REPAIRS))
-def test_a_repair_follows_any_training(method: str, after: str) -> None:
-    """Every client's repair is the fit to the model it has, on its own rows."""
+@pytest.mark.parametrize("engine", ["pooled", "clientwise"])
+@pytest.mark.parametrize("after", sorted(name for name, one in METHODS.items() if not one.fit))
+@pytest.mark.parametrize("fit", sorted(FITS))
+def test_a_repair_follows_any_training(fit: str, after: str, engine: str) -> None:
+    """Every client's post-processing is fitted to its model on its own rows."""
     federation = biased(3, [120, 150])
-    base = METHODS[after](task(federation), None)
-    repaired = repair(task(federation), None, method, REPAIRS[method], METHODS[after], after)
-    assert len(repaired.predictors) == 2
+    problem, silos = posed(federation, engine=engine)
+    base = METHODS[after](problem, silos)
+    found = repaired(problem, silos, base, fit, METHODS[after])
+    assert len(found.predictors) == 2
     x, s = federation.x, federation.s
     own = base.predictors if after == "st" else base.predictors * 2
     for client, (predictor, part) in enumerate(
-        zip(repaired.predictors, federation.parts(), strict=True)
+        zip(found.predictors, federation.parts(), strict=True)
     ):
         hits = hits_of(own[client], PAIR, part.x, part.y, part.s)
-        alone = REPAIRS[method](own[client], PAIR, hits, client)
+        alone = FITS[fit](own[client], PAIR, hits, client)
         np.testing.assert_allclose(predictor.probabilities(x, s), alone.probabilities(x, s))
         np.testing.assert_array_equal(predictor.labels(x, s, 7), alone.labels(x, s, 7))
-    assert repaired.numbers_up == base.numbers_up
+    assert found.numbers_up == base.numbers_up
 
 
 def test_a_client_without_a_class_keeps_the_labels_of_what_was_trained() -> None:
@@ -212,7 +215,6 @@ def test_a_client_without_a_class_keeps_the_labels_of_what_was_trained() -> None
         groups=2,
         classes=2,
     )
-    fedfair, fit_eo = METHODS["fedfair"], REPAIRS["eo"]
-    pooled = task(federation, estimator="pooled")
-    notes = repair(pooled, None, "eo", fit_eo, fedfair, "fedfair").notes
+    fedfair, (problem, engine) = METHODS["fedfair"], posed(federation, estimator="pooled")
+    notes = repaired(problem, engine, fedfair(problem, engine), "eo", fedfair).notes
     assert any("they keep the labels of FedFair" in note for note in notes)

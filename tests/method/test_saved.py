@@ -1,4 +1,4 @@
-"""Predictors of every kind come back from a run folder to the last bit."""
+"""Predictors of every kind are restored exactly from a run folder."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fairsilo.data.synthetic import make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
 from fairsilo.method import METHODS
-from fairsilo.method.base import Predictor
-from fairsilo.method.calibrated import fit_calibrated
-from fairsilo.method.equalized_odds import fit_equalized_odds
-from fairsilo.method.postprocess import hits_of
-from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import logistic_regression
+from fairsilo.predictor.base import Predictor
+from fairsilo.predictor.calibrated import fit_calibrated
+from fairsilo.predictor.equalized_odds import fit_equalized_odds
+from fairsilo.predictor.saved import from_tensors, to_tensors
 from fairsilo.run import Options, execute
 from fairsilo.run import load as load_run
 from fairsilo.run import save as save_run
-from fairsilo.run.train import plan
-from tests.method.tasks import PAIR, biased, task
+from fairsilo.run.prepare import Prepared
+from fairsilo.run.problem import plan
+from tests.method.tasks import PAIR, biased, hits_of, posed
 
 
 def assert_same(before: tuple[Predictor, ...], after: tuple[Predictor, ...]) -> None:
@@ -38,18 +38,20 @@ def assert_same(before: tuple[Predictor, ...], after: tuple[Predictor, ...]) -> 
             np.testing.assert_array_equal(one.labels(x, s, seed), two.labels(x, s, seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_survives_the_round_trip(method: str) -> None:
-    predictors = METHODS[method](task(biased(0, [60, 70])), None).predictors
+    predictors = METHODS[method](*posed(biased(0, [60, 70]))).predictors
     kind, tensors = to_tensors(predictors)
     assert kind == {"eo": "equalized_odds/plain", "ceo": "calibrated/plain"}.get(method, "plain")
     assert_same(predictors, from_tensors(kind, logistic_regression(3), load(save(tensors))))
 
 
+@pytest.mark.slow
 def test_repairs_upon_repairs_survive_too() -> None:
     federation = biased(1, [150])
     swapped = Dgeo(1, 0, 0)
-    base = METHODS["st"](task(federation), None).predictors[0]
+    base = METHODS["st"](*posed(federation)).predictors[0]
     for _ in range(2):
         hits = hits_of(base, PAIR, federation.x, federation.y, federation.s)
         base = fit_calibrated(base, PAIR, hits, 5, cost="fp")
@@ -61,13 +63,14 @@ def test_repairs_upon_repairs_survive_too() -> None:
 
 
 def test_a_damaged_file_is_said_to_be_so() -> None:
-    kind, tensors = to_tensors(METHODS["eo"](task(biased(2, [60])), None).predictors)
+    kind, tensors = to_tensors(METHODS["eo"](*posed(biased(2, [60]))).predictors)
     tensors.pop("0.p2p")
     for wrong, arrays in ((kind, tensors), ("forest", tensors), ("eo/plain", tensors)):
         with pytest.raises(FairSiloError, match="train again"):
             from_tensors(wrong, logistic_regression(3), arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["st", "eo", "ceo"])
 def test_the_run_folder_keeps_all_clients_predictors(method: str, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
@@ -76,10 +79,13 @@ def test_the_run_folder_keeps_all_clients_predictors(method: str, tmp_path: Path
         data=str(table), label="label", protected_class="1", group="group", client="client"
     )
     run = execute(options, baseline=False)
-    run = replace(run, trained=METHODS[method](plan(options, run.prepared), None))
+    prepared = run.prepared
+    assert isinstance(prepared, Prepared)
+    trained = METHODS[method](plan(options, prepared), prepared.engine(options))
+    run = replace(run, trained=trained)
     save_run(run, tmp_path / "run")
     saved = load_run(tmp_path / "run")
-    x, s = run.prepared.test_x, run.prepared.test_s
+    x, s = prepared.test_x, prepared.test_s
     assert len(saved.predictors) == len(run.trained.predictors) == 3
     for one, two in zip(run.trained.predictors, saved.predictors, strict=True):
         np.testing.assert_array_equal(one.labels(x, s, 4), two.labels(x, s, 4))

@@ -7,13 +7,13 @@ import pytest
 from scipy.special import expit, log_softmax
 
 from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine import Pooled, Rows
 from fairsilo.fairness import Dgeo
-from fairsilo.fairness.weigh import totals_of, weigh
-from fairsilo.method.base import Plain, labels_and_losses
 from fairsilo.model import Model, Params, logistic_regression, mlp
 from fairsilo.model.loss import cross_entropy, curvature, probabilities
+from fairsilo.predictor.base import Plain, labels_and_losses
 from fairsilo.solver import Lbfgs, Newton, Status
+from fairsilo.sums import Compiled
+from tests.engine.sums import weighted_rows
 from tests.tables import make
 
 
@@ -26,7 +26,7 @@ def test_binary_loss_by_hand() -> None:
 
 @pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-7), (np.float64, 1e-15)])
 def test_binary_slope_by_hand_and_for_many_runs_at_once(dtype: type, close: float) -> None:
-    """p - y, also where training starts (0) and far out; runs are a further axis of the scores."""
+    """p - y, also at the start (0) and at extreme scores; runs are another axis of the scores."""
     u: np.ndarray = np.array([0.0, 2.0, -3.0, 800.0, -800.0], dtype)
     y = jnp.array([1, 0, 0, 1, 1])
 
@@ -64,6 +64,7 @@ def test_curvature_is_the_second_derivative(outputs: int) -> None:
     np.testing.assert_allclose(curvature(scores), want, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sizes_and_seeds() -> None:
     assert logistic_regression(104).size == 105
     assert logistic_regression(5, 3).size == 18
@@ -73,6 +74,7 @@ def test_sizes_and_seeds() -> None:
     assert logistic_regression(6) is logistic_regression(6)  # so that programs are compiled once
 
 
+@pytest.mark.slow
 def test_any_pair_of_functions_trains_under_the_constraint() -> None:
     """A model of the user's own: a product of two linear scores."""
 
@@ -85,18 +87,16 @@ def test_any_pair_of_functions_trains_under_the_constraint() -> None:
 
     model = Model("product", 3, 2, init, apply)
     assert model.size == 7
-    table = make(11, [60, 50, 40], 3)
-    pair = [Dgeo(0, 1, 1)]
-    w, v = weigh(table.federation, pair, "pooled", totals_of(table.federation, pair))
-    rows = Rows(table.federation.x, table.federation.y, w, v)  # type: ignore[arg-type]
-    free = Pooled(model, rows).solve(Newton(), model.start(0), [1e3], 150)
+    rows = weighted_rows(make(11, [60, 50, 40], 3).federation, [Dgeo(0, 1, 1)])
+    free = Compiled(model, rows).solve(Newton(), model.start(0), [1e3], 150)
     gap = abs(float(free.last.d[0]))
     for solver in (Newton(), Lbfgs(tolerance=1e-5)):
-        got = Pooled(model, rows).solve(solver, model.start(0), [gap / 2], 300)
+        got = Compiled(model, rows).solve(solver, model.start(0), [gap / 2], 300)
         assert got.status is Status.CONVERGED
         assert abs(float(got.last.d[0])) == pytest.approx(gap / 2, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_many_models_measured_at_once_equal_one_by_one() -> None:
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)

@@ -45,7 +45,7 @@ def test_every_row_once_and_sizes_exact(kind: Kind, data: st.DataObject) -> None
     assert sizes.min() >= 1
     if kind != "dirichlet":
         assert sizes.max() - sizes.min() <= 1
-    # Stratified: no class is off its share of the test rows by a row or more.
+    # Stratified: each class is less than a row away from its share of the test rows.
     for c in (0, 1):
         assert abs(((client == TEST) & (y == c)).sum() - test * (y == c).mean()) < 1
     np.testing.assert_array_equal(client, draw(y, **arguments))
@@ -66,6 +66,7 @@ def test_test_rows_are_the_same_for_every_kind() -> None:
     np.testing.assert_array_equal(tests[0], tests[2])
 
 
+@pytest.mark.process
 def test_the_split_is_that_of_another_process_and_needs_numpy_only() -> None:
     script = """
 import sys, numpy as np

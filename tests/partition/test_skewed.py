@@ -1,4 +1,4 @@
-"""The label-skewed split against the figures of the design: 80 % give or take a point."""
+"""The label-skewed split: the dominating class makes 80 % of a client, up to one point."""
 
 from collections.abc import Callable
 from pathlib import Path

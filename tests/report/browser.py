@@ -1,6 +1,6 @@
-"""A real Chromium, headless, spoken to over a pipe (DevTools protocol): no driver, no network.
+"""A real headless Chromium, controlled over a pipe (DevTools protocol): no driver, no network.
 
-Every console message, exception and request is recorded, so that a test can say there were none.
+Every console message, exception and request is recorded, so that tests can check for them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Browser:
     def open(
         self, path: Path, *, width: int = 1200, dark: bool = False, media: str = "screen"
     ) -> None:
-        """Load a file afresh; what earlier pages said is forgotten."""
+        """Load a file and clear the records of earlier pages."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send(
             "Emulation.setDeviceMetricsOverride",

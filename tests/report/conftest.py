@@ -24,7 +24,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
-    """The browser; afterwards no page may have complained or asked for anything."""
+    """The browser; fails if a page wrote to the console, raised or made a request."""
     yield browser
     assert browser.errors == []
     assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []

@@ -143,7 +143,7 @@ def test_hostile_names_are_text(show: Browser, tmp_path: Path) -> None:
 
 
 def test_policy_refuses_what_slips_in(browser: Browser, tmp_path: Path) -> None:
-    """Were something to slip through the escaping, the browser would still refuse to run it."""
+    """Even if markup got past the escaping, the browser would refuse to run it."""
     path = tmp_path / "report.html"
     slipped = "<script>window.hacked=1</script><img src='https://example.org/x.png'></main>"
     path.write_text(run_page(*sample().files()).replace("</main>", slipped), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The model card: what is in it, that no row is, and that names cannot break its Markdown."""
+"""The model card: its contents, without any data row, and names cannot break its Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts: scales, thinning, and marks where the numbers say."""
+"""Charts: scales, thinning, and the positions of marks."""
 
 import math
 import re
@@ -19,7 +19,7 @@ finite = st.floats(-1e9, 1e9, allow_nan=False, allow_subnormal=False)
 
 
 def parse(chart: Html) -> ElementTree.Element:
-    """Charts are well-formed XML, boolean attributes apart."""
+    """Parse a chart, which is well-formed XML except for boolean attributes."""
     return ElementTree.fromstring(chart)
 
 

@@ -20,7 +20,7 @@ from tests.experiment.parts import trained
 from tests.report.browser import Browser
 
 PAPER_WIDTH = 690
-"""What is left of A4 between the margins, in CSS pixels."""
+"""The width of A4 between the margins, in CSS pixels."""
 
 
 def parts_of(cell: Cell) -> dict[str, pd.DataFrame]:
@@ -28,7 +28,7 @@ def parts_of(cell: Cell) -> dict[str, pd.DataFrame]:
         method: trained(settings(cell, method), 3 if method in ("st", "eo") else 1, 0.01 * k)
         for k, method in enumerate((*cell.methods, "constant"))
     }
-    # LCO's smallest epsilon is lost, and what is left of it is hardly a model.
+    # LCO's training is lost at its smallest epsilon, and its other models have collapsed.
     first = parts["lco"]["setting"] == min(settings(cell, "lco"))
     parts["lco"].loc[first, "loss"] = 1e9
     parts["lco"]["balanced_accuracy"] = 0.51
@@ -102,7 +102,7 @@ def test_page_works(show: Browser, tmp_path: Path, name: str) -> None:
     assert "Fairness is one minus the difference" in visible
     assert "Settings" in visible
     assert "fairsilo " in show.eval("document.querySelector('#settings').innerText")
-    # Tables fit a laptop; on a telephone they scroll and the page does not.
+    # Tables fit a laptop; on a phone they scroll, but the page does not.
     wide = (
         "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
     )

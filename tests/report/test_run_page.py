@@ -1,4 +1,4 @@
-"""The page of a run: the verdict it gives, and every shape of run it must survive."""
+"""The page of a run: its verdict, and that it renders for every shape of run."""
 
 from __future__ import annotations
 
@@ -273,6 +273,7 @@ def test_every_option_is_in_the_settings() -> None:
     assert "newton (by default)" in made
 
 
+@pytest.mark.slow
 def test_page_of_a_real_run(tmp_path: Path) -> None:
     table = make_table(600, silos=3, groups=3, seed=1)
     table.to_csv(tmp_path / "t.csv", index=False)

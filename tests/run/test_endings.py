@@ -1,4 +1,4 @@
-"""How a run can end badly, whole: what metrics.json says of a model that is none."""
+"""Runs that fail or collapse, end to end: what metrics.json says about them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def table(rows: int = 400, **more: Any) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_a_diverged_run_has_no_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SOLVERS, "agp", partial(Agp, alpha=1e38))
     frame = table()
@@ -55,9 +56,10 @@ def test_a_diverged_run_has_no_figures(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Training diverged: do not use this model" in page
 
 
+@pytest.mark.slow
 def test_a_collapsed_model_is_called_so_though_it_converged(tmp_path: Path) -> None:
     frame = table()
-    # Nothing tells the classes apart, and one of them is rare.
+    # The classes do not depend on the features, and one of them is rare.
     frame["label"] = ["1" if i % 10 == 0 or i % 10 == 7 else "0" for i in range(len(frame))]
     frame = frame[["group", "label", "client", "part", "c0"]]
     metrics = run_on(frame, tmp_path, method="fedavg")
@@ -67,6 +69,7 @@ def test_a_collapsed_model_is_called_so_though_it_converged(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_clients_whose_own_models_are_constant_are_counted(tmp_path: Path) -> None:
     frame = table()
     frame.loc[frame["client"] == "silo0", "label"] = "0"
@@ -75,6 +78,7 @@ def test_clients_whose_own_models_are_constant_are_counted(tmp_path: Path) -> No
     assert metrics["reason"].startswith(start)
 
 
+@pytest.mark.slow
 def test_a_test_row_off_the_scale_leaves_null_and_not_nan(tmp_path: Path) -> None:
     frame = table()
     rows = frame.index[(frame["part"] == "test") & (frame["label"] == "1")][:10]

@@ -17,7 +17,7 @@ from fairsilo.data.groups import POOLED
 from fairsilo.errors import FairSiloError
 from fairsilo.report import card
 from fairsilo.run import Options, Run, execute, load, save
-from fairsilo.run.compare import limits_of
+from fairsilo.run.constraints import limits_of
 from fairsilo.run.predict import score_table
 from fairsilo.run.prepare import prepare
 from fairsilo.solver import Status
@@ -49,6 +49,7 @@ def run(csv: Path, **more: object) -> Run:
     return execute(options(csv, **more), baseline=False)
 
 
+@pytest.mark.slow
 def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) -> None:
     limits = (("g0:g1", 0.01), ("g2:g0", 0.2))
     done = run(csv, protected_class="all", epsilon=0.1, epsilons=limits)
@@ -81,10 +82,10 @@ def test_every_pair_of_every_class_has_its_own_limit(csv: Path, tmp_path: Path) 
     assert deo == pytest.approx([one["test"]["rate"] for one in metrics["constraints"]])
 
 
+@pytest.mark.slow
 def test_each_group_against_the_rest(csv: Path, tmp_path: Path) -> None:
     done = run(csv, against="rest", epsilon=0.03)
-    prepared = done.prepared
-    rows = prepared.federation
+    rows = prepare(done.options).federation
     losses = done.trained.predictors[0].losses(rows.x, rows.y, rows.s)
     own = rows.y == 1
     for g, one in enumerate(done.metrics["constraints"]):
@@ -109,6 +110,7 @@ def test_small_intersections_are_pooled(csv: Path) -> None:
     assert len(apart.schema.groups) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "notion", ["equalized-odds", "demographic-parity", "accuracy-parity", "bounded-loss"]
 )
@@ -135,10 +137,11 @@ def test_every_notion_leaves_a_folder(notion: str, csv: Path, tmp_path: Path) ->
         assert pair["loss_interval"][0] < pair["loss_gap"] < pair["loss_interval"][1]
 
 
+@pytest.mark.slow
 def test_losses_under_a_claim_have_their_own_spread(csv: Path) -> None:
     """Demographic parity on the test rows: -log p(c | x) of everybody, row by row."""
     done = run(csv, notion="demographic-parity", groups=("g0", "g1"))
-    prepared, (model,) = done.prepared, done.trained.predictors
+    prepared, (model,) = prepare(done.options), done.trained.predictors
     losses = -np.log(model.probabilities(prepared.test_x, prepared.test_s)[:, 1])
     for one in done.metrics["test"]["claims"]:
         mine = losses[prepared.test_s == prepared.schema.groups.index(one["group"])]
@@ -147,6 +150,7 @@ def test_losses_under_a_claim_have_their_own_spread(csv: Path) -> None:
         assert one["loss_std"] == pytest.approx(mine.std())
 
 
+@pytest.mark.slow
 def test_a_bound_on_losses_that_nobody_can_keep_says_so(csv: Path) -> None:
     reason = run(csv, notion="bounded-loss", groups=("g0", "g1"), epsilon=0.5).metrics["reason"]
     assert "not converged" in reason
@@ -154,6 +158,7 @@ def test_a_bound_on_losses_that_nobody_can_keep_says_so(csv: Path) -> None:
     assert "raise epsilon" in reason
 
 
+@pytest.mark.slow
 def test_a_target_in_rates_for_three_groups(csv: Path, tmp_path: Path) -> None:
     done = run(csv, target_deo=0.05, groups=("g0", "g1"))
     assert done.metrics["train"]["deo"] <= 0.06

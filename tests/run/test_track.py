@@ -16,7 +16,7 @@ from fairsilo.run import Options, execute, save
 from fairsilo.run.track import MOST_ROUNDS, figures, open_store
 
 pytestmark = [
-    # MLflow's own queries use what SQLAlchemy 2.1 is giving up.
+    # MLflow's own queries use features that SQLAlchemy 2.1 deprecates.
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -24,7 +24,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store in SQLite keeps its files in mlruns/ of the folder it is used from."""
+    """Change the folder: a store in SQLite puts its files in mlruns/ of the current one."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -36,6 +36,7 @@ def options(tmp_path: Path, **more: object) -> Options:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_parameters_rounds_figures_and_files(tmp_path: Path) -> None:
     run = execute(options(tmp_path))
     files = save(run, tmp_path / "runs" / "loans")

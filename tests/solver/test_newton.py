@@ -1,8 +1,9 @@
-"""Many constraints, networks' failures, and what a solver says of itself."""
+"""Many constraints, failures with networks, and the status that a solver reports."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,13 +11,12 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from fairsilo.compute import jnp
-from fairsilo.engine import Pooled, Rows
 from fairsilo.fairness import Dgeo
-from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query, Status
-from tests.engine.sums import compiled_sums
+from fairsilo.sums import Compiled
+from tests.engine.sums import compiled_sums, weighted_rows
 from tests.tables import make
 
 
@@ -34,15 +34,16 @@ def three_groups(classes: int) -> tuple[Federation, list[Dgeo]]:
     return federation, pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("solver", [Newton(), Lbfgs(tolerance=1e-6)])
 def test_three_groups_and_classes_against_slsqp(classes: int, solver: Newton | Lbfgs) -> None:
     federation, pairs = three_groups(classes)
-    w, v = weigh(federation, pairs, "pooled", totals_of(federation, pairs))
-    rows = Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+    rows = weighted_rows(federation, pairs)
+    w, v = np.asarray(rows.w), np.asarray(rows.v)
     model = logistic_regression(3, classes)
     epsilon = np.full(len(pairs), 0.02)
-    got = Pooled(model, rows).solve(
+    got = Compiled(model, rows).solve(
         solver, model.start(0), epsilon, 20 if solver.name == "newton" else 200
     )
     assert got.status is Status.CONVERGED
@@ -70,38 +71,35 @@ def test_three_groups_and_classes_against_slsqp(classes: int, solver: Newton | L
     assert float(got.last.loss) == pytest.approx(best.fun, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_no_constraint_at_all_is_plain_training() -> None:
-    table = make(1, [40, 30], 3)
-    w, v = weigh(table.federation, [], "pooled", totals_of(table.federation, []))
-    rows = Rows(table.federation.x, table.federation.y, w, v)  # type: ignore[arg-type]
+    rows = weighted_rows(make(1, [40, 30], 3).federation, [])
     model = logistic_regression(3)
     for solver in (Newton(), Lbfgs(), Agp()):
-        got = Pooled(model, rows).solve(solver, model.start(0), [], 20_000)
+        got = Compiled(model, rows).solve(solver, model.start(0), [], 20_000)
         assert got.status is Status.CONVERGED
         query = Query(jnp.asarray(got.theta), jnp.zeros(0))
         answer = compiled_sums(model, Order.FIRST, rows, query)
         assert float(jnp.abs(answer.grad).max()) < 1e-4
 
 
+@pytest.mark.slow
 def test_divergence_is_named() -> None:
-    table = make(2, [10, 10], 2)
-    w, v = weigh(table.federation, [], "pooled", totals_of(table.federation, []))
-    rows = Rows(table.federation.x * np.inf, table.federation.y, w, v)  # type: ignore[arg-type]
+    table = make(2, [10, 10], 2).federation
+    rows = weighted_rows(replace(table, x=table.x * np.inf), [])
     model = logistic_regression(2)
     for solver in (Newton(), Lbfgs(), Agp()):
-        got = Pooled(model, rows).solve(solver, model.start(0), [], 50)
+        got = Compiled(model, rows).solve(solver, model.start(0), [], 50)
         assert got.status is Status.DIVERGED
         assert got.rounds == 1
 
 
+@pytest.mark.slow
 def test_a_round_limit_is_not_convergence() -> None:
-    table = make(3, [30, 30], 3)
-    pair = [Dgeo(0, 1, 1)]
-    w, v = weigh(table.federation, pair, "pooled", totals_of(table.federation, pair))
-    rows = Rows(table.federation.x, table.federation.y, w, v)  # type: ignore[arg-type]
+    rows = weighted_rows(make(3, [30, 30], 3).federation, [Dgeo(0, 1, 1)])
     model = logistic_regression(3)
     for solver in (Newton(), Lbfgs(), Agp()):
-        got = Pooled(model, rows).solve(solver, model.start(0), [0.01], 2)
+        got = Compiled(model, rows).solve(solver, model.start(0), [0.01], 2)
         assert got.status is Status.RUNNING
         assert got.rounds == 2
         assert float(got.last.residual) > solver.tolerance

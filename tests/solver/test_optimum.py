@@ -1,4 +1,4 @@
-"""The fast solvers reach the exact constrained optimum, which SciPy's SLSQP finds its own way."""
+"""The fast solvers reach the exact constrained optimum, as found by SciPy's SLSQP."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from fairsilo.engine import Pooled, Rows
 from fairsilo.fairness import Estimator
-from fairsilo.fairness.weigh import totals_of, weigh
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.partition.federation import Federation
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.solver import Agp, Lbfgs, Newton, Status
+from fairsilo.sums import Compiled, Rows
+from tests.engine.sums import weighted_rows
 
+pytestmark = pytest.mark.slow
 Folder = Callable[[str], Path | None]
 ROUNDS = {"adult": 12, "compas": 8, "drug": 8}
 EPSILONS = (1e-4, 0.01, 0.1)
@@ -30,14 +31,11 @@ def prepared_of(name: str, folder: Path | None, seed: int = 0) -> Prepared:
 
 
 def rows_of(prepared: Prepared, estimator: Estimator) -> Rows:
-    federation = prepared.federation
-    totals = totals_of(federation, prepared.constraints)
-    w, v = weigh(federation, prepared.constraints, estimator, totals)
-    return Rows(federation.x, federation.y, w, v)  # type: ignore[arg-type]
+    return weighted_rows(prepared.federation, prepared.constraints, estimator)
 
 
 def every_tenth(prepared: Prepared) -> Prepared:
-    """A tenth of every client's rows: few enough for SLSQP to come all the way from zero."""
+    """A tenth of every client's rows: few enough for SLSQP to converge from zero."""
     whole = prepared.federation
     client = np.repeat(np.arange(whole.clients), np.diff(whole.offsets))
     rows = slice(None, None, 10)
@@ -49,7 +47,7 @@ def every_tenth(prepared: Prepared) -> Prepared:
 
 
 def slsqp(rows: Rows, epsilon: float) -> tuple[float, float]:
-    """Loss and D at SLSQP's optimum, from NumPy formulas of its own; it starts at zero."""
+    """Loss and D at SLSQP's optimum, started at zero, from separate NumPy formulas."""
     x = np.hstack([np.asarray(rows.x), np.ones((len(rows.y), 1))])
     y, w, v = (np.asarray(a) for a in (rows.y, rows.w, rows.v))
     sign = np.where(y == 1, 1.0, -1.0)
@@ -85,10 +83,10 @@ def slsqp(rows: Rows, epsilon: float) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["drug", "compas", "adult"])
 def test_newton_reaches_slsqp(name: str, estimator: Estimator, data_dir_of: Folder) -> None:
     prepared = prepared_of(name, data_dir_of(name))
-    # With all rows of ADULT SLSQP needs minutes from zero, so that it gets a tenth of them.
+    # With all rows of ADULT SLSQP needs minutes from zero, so it gets a tenth of them.
     rows = rows_of(every_tenth(prepared) if name == "adult" else prepared, estimator)
     model = logistic_regression(rows.x.shape[1])
-    engine = Pooled(model, rows)
+    engine = Compiled(model, rows)
     for epsilon in EPSILONS:
         got = engine.solve(Newton(), model.start(0), [epsilon], ROUNDS[name])
         assert got.status is Status.CONVERGED
@@ -103,7 +101,7 @@ def test_newton_needs_few_rounds_on_adult(estimator: Estimator) -> None:
     rows = rows_of(prepared_of("adult", None), estimator)
     model = logistic_regression(rows.x.shape[1])
     starts = np.stack([model.start(0)] * len(EPSILONS))
-    many = Pooled(model, rows).solve_many(
+    many = Compiled(model, rows).solve_many(
         Newton(), starts, np.array(EPSILONS)[:, None], ROUNDS["adult"]
     )
     for epsilon, got in zip(EPSILONS, many, strict=True):
@@ -120,7 +118,7 @@ def test_newton_needs_few_rounds_on_every_split(name: str, kind: str, data_dir_o
         rows = rows_of(prepare(options), "mean")
         model = logistic_regression(rows.x.shape[1])
         starts = np.stack([model.start(0)] * len(EPSILONS))
-        many = Pooled(model, rows).solve_many(
+        many = Compiled(model, rows).solve_many(
             Newton(), starts, np.array(EPSILONS)[:, None], ROUNDS[name]
         )
         assert all(one.status is Status.CONVERGED for one in many)
@@ -132,8 +130,8 @@ def test_agp_reaches_its_own_fixed_point(name: str, data_dir_of: Folder) -> None
     model = logistic_regression(rows.x.shape[1])
     epsilons = np.array(EPSILONS)[:, None]
     starts = np.stack([model.start(0)] * len(epsilons))
-    agp = Pooled(model, rows, np.float32).solve_many(Agp(), starts, epsilons, 20_000)
-    best = Pooled(model, rows).solve_many(Newton(), starts, epsilons, 12)
+    agp = Compiled(model, rows, np.float32).solve_many(Agp(), starts, epsilons, 20_000)
+    best = Compiled(model, rows).solve_many(Newton(), starts, epsilons, 12)
     for epsilon, slow, fast in zip(EPSILONS, agp, best, strict=True):
         assert float(slow.last.loss) == pytest.approx(float(fast.last.loss), abs=1e-4)
         mu = float(slow.last.mu[0])
@@ -143,12 +141,11 @@ def test_agp_reaches_its_own_fixed_point(name: str, data_dir_of: Folder) -> None
             )
 
 
-@pytest.mark.slow
 def test_agp_on_adult_is_still_above_the_optimum_after_20000_rounds() -> None:
     rows = rows_of(prepared_of("adult", None), "mean")
     model = logistic_regression(rows.x.shape[1])
-    slow = Pooled(model, rows, np.float32).solve(Agp(), model.start(0), [0.1], 20_000)
-    fast = Pooled(model, rows).solve(Newton(), model.start(0), [0.1], 12)
+    slow = Compiled(model, rows, np.float32).solve(Agp(), model.start(0), [0.1], 20_000)
+    fast = Compiled(model, rows).solve(Newton(), model.start(0), [0.1], 12)
     gap = float(slow.last.loss) - float(fast.last.loss)
     assert 0 < gap < 2e-3
     assert slow.status is Status.RUNNING
@@ -157,7 +154,7 @@ def test_agp_on_adult_is_still_above_the_optimum_after_20000_rounds() -> None:
 def test_lbfgs_on_adult_within_150_rounds() -> None:
     rows = rows_of(prepared_of("adult", None), "mean")
     model = logistic_regression(rows.x.shape[1])
-    engine = Pooled(model, rows)
+    engine = Compiled(model, rows)
     for epsilon in EPSILONS:
         best = engine.solve(Newton(), model.start(0), [epsilon], 12)
         got = engine.solve(Lbfgs(), model.start(0), [epsilon], 150)
@@ -176,7 +173,7 @@ def test_gauss_newton_beats_agp_on_the_network(
     for seed in range(5):
         rows = rows_of(prepared_of(name, data_dir_of(name), seed), "mean")
         model = mlp(rows.x.shape[1])
-        got = Pooled(model, rows).solve(Newton(), model.start(seed), [epsilon], 150)
+        got = Compiled(model, rows).solve(Newton(), model.start(seed), [epsilon], 150)
         assert float(got.last.violation) <= 1e-3
         losses.append(float(got.last.loss))
     assert np.mean(losses) <= agp_loss

@@ -110,7 +110,7 @@ def test_more_constraints_than_parameters(k: int, rho: float, start: float) -> N
 
 
 def test_contradicting_constraints_stay_finite() -> None:
-    """The same gradient asked to meet two values: the elastic mode pays rho for the rest."""
+    """Two constraints with one gradient and contradictory values: the elastic mode pays rho."""
     b, g, j, _ = program(2, 1)
     j, d = np.vstack([j, j]), np.array([1.0, -1.0])
     mu = multipliers(b, g, j, d, np.zeros(2), 50.0)

@@ -1,14 +1,16 @@
-"""Programs of several threads at a time, as `fairsilo reproduce` and a threaded grid search run."""
+"""Programs run in several threads, as in `fairsilo reproduce` and a threaded grid search."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+import pytest
+
 FOUR = """
 import threading
 import numpy as np
-from fairsilo.engine import Pooled, Rows
+from fairsilo.sums import Compiled, Rows
 from fairsilo.model import logistic_regression
 from fairsilo.solver import Newton
 
@@ -16,7 +18,7 @@ rng = np.random.default_rng(0)
 n, runs = 200, 60
 rows = Rows(rng.normal(size=(n, 40)), rng.integers(0, 2, n), np.full(n, 1 / n),
             rng.normal(size=(1, n)) / n)
-engine, model = Pooled(logistic_regression(40), rows), logistic_regression(40)
+engine, model = Compiled(logistic_regression(40), rows), logistic_regression(40)
 starts, epsilons = np.zeros((runs, model.size)), np.linspace(1e-3, 0.1, runs)[:, None]
 found = []
 def work():
@@ -31,6 +33,8 @@ print(len(found), set(found))
 """
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_many_runs_in_four_threads_do_not_wait_for_each_other() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FOUR], capture_output=True, text=True, timeout=120, check=False

@@ -8,34 +8,36 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from fairsilo.data.groups import POOLED
-from fairsilo.method.constrained import fedfair, weighted_rows
+from fairsilo.method.fedfair import fedfair
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
-from fairsilo.run.train import plan
+from fairsilo.run.problem import plan
 from fairsilo.solver import Status
+from tests.engine.sums import weighted_rows
 from tests.solver.test_optimum import every_tenth
 
 EPSILON = 0.01
 
 
+@pytest.mark.slow
 def test_newton_agrees_with_slsqp_within_twenty_rounds() -> None:
     options = Options(data="adult", group="race", pool=100, epsilon=EPSILON)
     prepared = prepare(options)
     assert prepared.groups == ("Black", "White", POOLED)
-    task = plan(options, prepared)
-    got = fedfair(task).outcome
+    got = fedfair(plan(options, prepared), prepared.engine(options)).outcome
     assert got.status is Status.CONVERGED
     assert got.rounds <= 20
     assert np.abs(got.last.d).max() <= EPSILON + 1e-6
-    # At least one limit binds, else there would be nothing to agree on.
+    # At least one constraint is active, or the comparison would be trivial.
     assert np.abs(got.last.mu).max() > 1e-3
 
-    # SLSQP, which has gradients alone, gets a tenth of the rows and comes all the way from zero.
-    few = plan(options, every_tenth(prepared))
-    got = fedfair(few).outcome
+    # SLSQP, which has only gradients, gets a tenth of the rows and starts at zero.
+    few = every_tenth(prepared)
+    problem = plan(options, few)
+    got = fedfair(problem, few.engine(options)).outcome
     assert got.status is Status.CONVERGED
     assert np.abs(got.last.mu).max() > 1e-3
-    rows = weighted_rows(few)[1]
+    rows = weighted_rows(few.federation, problem.constraints, problem.estimator)
     x = np.hstack([np.ones((len(rows.y), 1)), np.asarray(rows.x)])
     sign = np.where(np.asarray(rows.y) == 1, 1.0, -1.0)
 

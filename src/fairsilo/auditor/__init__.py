@@ -1,11 +1,11 @@
 """Audit any model: DGEO and DEO across silos, from sums only, with confidence intervals.
 
-options    what `fairsilo audit` can be told
-rows       which rows, who holds them, which groups are compared in which classes
-answers    what the model says of them: a run, columns of the table, probabilities
-onnx       ... or an ONNX graph
-document   every silo's evidence, added, and what follows: audit.json and audit.html
-api        fairsilo.audit, for models that live in Python
+options    the options of `fairsilo audit`
+rows       the audited rows, their silos, the compared groups and classes
+answers    the model's predictions: from a run, columns of the table, or probabilities
+onnx       predictions of an ONNX graph
+document   the sum of the silos' evidence and the findings: audit.json and audit.html
+api        fairsilo.audit, for models in Python
 """
 
 from fairsilo.auditor.api import Audit, audit

@@ -1,4 +1,4 @@
-"""What a model says of the rows: its classes, and the loss of every row where it is known."""
+"""A model's predictions for the rows: classes, and the loss of every row if it is known."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.columns import column, numbers, positions
 from fairsilo.errors import FairSiloError
-from fairsilo.method.committee import Committee
+from fairsilo.predictor.committee import Committee
 from fairsilo.run import Saved
 
 SMALLEST = float(np.finfo(np.float64).eps)
-"""The least probability that a loss is taken of, as scikit-learn's log_loss does."""
+"""Smaller probabilities are raised to this before taking the loss, as in sklearn's log_loss."""
 
 NO_LOSSES = "without probabilities there are no losses, so DGEO and the certificate are left out"
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predicted classes, losses (NaN where only classes are known), and what to note."""
+    """Predicted classes, losses (NaN if only classes are known), and notes for the reader."""
 
     predicted: Ints
     losses: Floats
@@ -29,7 +29,7 @@ class Answers:
 
 
 def of_run(saved: Saved, rows: Rows, seed: int) -> Answers:
-    """A run folder; of one model per client, their vote."""
+    """Predictions of a run folder; with one model per client, the models' vote."""
     x = saved.encoder.transform(rows.frame)
     committee = Committee(saved.predictors, len(saved.schema.classes))
     notes = []
@@ -44,7 +44,7 @@ def of_run(saved: Saved, rows: Rows, seed: int) -> Answers:
 
 
 def of_columns(predictions: str | None, probability: tuple[str, ...], rows: Rows) -> Answers:
-    """Columns of the table: predicted classes, probabilities, or both."""
+    """Predictions from columns of the table: predicted classes, probabilities, or both."""
     answers = None
     if probability:
         answers = of_probabilities(_columns(probability, rows), rows.y)
@@ -58,7 +58,7 @@ def of_columns(predictions: str | None, probability: tuple[str, ...], rows: Rows
 
 
 def classes_of(series: object, name: str, classes: tuple[str, ...]) -> Ints:
-    """Predicted classes as indices, or which value is none of them."""
+    """Predicted classes as indices; a value that is not a class is an error."""
     place = positions(series, classes)  # type: ignore[arg-type]
     if (bad := int(np.sum(place == -1))) > 0:
         raise FairSiloError(

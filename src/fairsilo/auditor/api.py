@@ -1,4 +1,4 @@
-"""`fairsilo.audit`: audit a model that lives in Python, through its predictions alone."""
+"""`fairsilo.audit`: audit a model in Python, through its predictions alone."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fairsilo.evaluate.audit import DRAWS, Auditor
 from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.partition import by_column
-from fairsilo.run.compare import every_pair
+from fairsilo.run.constraints import every_pair
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found; `found` is the content of audit.json."""
+    """The result of an audit; `found` is the content of audit.json."""
 
     found: Document
 

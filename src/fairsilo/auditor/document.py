@@ -1,4 +1,4 @@
-"""Every silo's evidence, added, and what follows from the sum: audit.json and audit.html."""
+"""Add the silos' evidence and derive the findings from the sum: audit.json and audit.html."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is audited and on what: the head of the document."""
+    """The audited model and the rows: the head of the document."""
 
     model: str
     data: str
@@ -48,10 +48,10 @@ class Subject:
     groups: Sequence[str]
     protected: Sequence[str]
     limits: Sequence[float | None]
-    """The limit on DGEO of every pair; None where nobody promised one."""
+    """The limit on DGEO of every pair; None if a pair has no limit."""
     silos: int
     min_cell: int | None
-    """None where every silo has its own."""
+    """The fewest rows of a cell that is counted; None if every silo has its own minimum."""
 
     @property
     def limit(self) -> float | None:
@@ -60,7 +60,7 @@ class Subject:
 
 
 def execute(options: AuditOptions) -> Document:
-    """Read, ask the model, tally silo by silo, sum, conclude. Nothing is written."""
+    """Read the rows, predict, tally silo by silo, sum, and derive findings; writes nothing."""
     saved = _run(options.model)
     rows = read_rows(options, saved)
     if not len(rows.y):
@@ -98,7 +98,7 @@ def execute(options: AuditOptions) -> Document:
 
 
 def gather(rows: Rows, answers: Answers, min_cell: int) -> Evidence:
-    """What each silo would say of its own rows, added."""
+    """The sum of the evidence that each silo computes from its own rows."""
     shape = {"groups": len(rows.schema.groups), "classes": len(rows.schema.classes)}
     order = np.argsort(rows.owner, kind="stable")
     cuts = np.flatnonzero(np.diff(rows.owner[order])) + 1
@@ -138,14 +138,14 @@ def document(
 
 
 def write(found: Document, folder: Path) -> None:
-    """audit.json and audit.html, atomically."""
+    """Write audit.json and audit.html, each atomically."""
     content = (json.dumps(found, indent=2, allow_nan=False) + "\n").encode()
     write_atomic(folder / "audit.json", content)
     write_atomic(folder / "audit.html", audit_page(found).encode())
 
 
 def _run(model: Path | None) -> Saved | None:
-    """A run folder read back; None for what is no run folder."""
+    """Read a run folder; None if the path is not a run folder."""
     if model is None:
         return None
     if model.is_dir():

@@ -32,7 +32,7 @@ TYPES: dict[str, Any] = {
 
 
 def of_onnx(path: Path, rows: Rows, features: tuple[str, ...] | None) -> Answers:
-    """What the graph in the file says of the rows."""
+    """The predictions of the graph in the file for the rows."""
     try:
         import onnxruntime
     except ModuleNotFoundError:
@@ -118,7 +118,7 @@ def _answers(path: Path, outputs: list[Any], rows: Rows) -> Answers:
 
 
 def _probabilities(output: Any, classes: tuple[str, ...]) -> Floats | None:
-    """An output as (rows, classes), if that is what it is."""
+    """An output as an array (rows, classes), or None if it does not hold probabilities."""
     if isinstance(output, list) and output and isinstance(output[0], dict):
         by_text = [{_text(key): value for key, value in one.items()} for one in output]
         if set(by_text[0]) != set(classes):

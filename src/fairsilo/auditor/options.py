@@ -17,7 +17,7 @@ MOST_DRAWS = 1_000_000
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """Everything `fairsilo audit` can be told; None means what the run or the table says."""
+    """The options of `fairsilo audit`; None means the value of the run or the table."""
 
     data: str
     model: Path | None = None

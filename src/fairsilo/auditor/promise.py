@@ -1,4 +1,4 @@
-"""What a run promised of the gap in losses between two groups within a class."""
+"""A run's limits on the gap in losses between two groups within a class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairsilo.run import Saved
 
 
 def promised(saved: Saved, pairs: Sequence[Dgeo], names: Names) -> tuple[float | None, ...]:
-    """The limit under which the run was trained for every audited pair; None: it had none."""
+    """For every audited pair, the limit under which the run was trained, or None."""
     limits = {
         (frozenset((*one["a"], *one["b"])), one["classes"][0]): one["epsilon"]
         for one in saved.description.get("compared", ())

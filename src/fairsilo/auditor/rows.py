@@ -1,4 +1,4 @@
-"""Which rows are audited, who holds them, and which groups are compared in which classes."""
+"""The audited rows, the silos that hold them, and the groups and classes to compare."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, r
 from fairsilo.data.columns import column
 from fairsilo.data.infer import at_least_two
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness import Dgeo, count_cells
+from fairsilo.fairness import DEFAULT, NOTIONS, Dgeo, count_cells
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run import Options, Saved
-from fairsilo.run.compare import every_pair
-from fairsilo.run.share import share_out
-
-EVERY_CLASS = "equalized-odds"
-"""The notion that compares the groups in all classes, whichever is protected."""
+from fairsilo.run.constraints import every_pair
+from fairsilo.run.split import share_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +37,15 @@ class Rows:
     groups: tuple[str, ...]
     protected: tuple[str, ...]
     which: str
-    """In words: which rows of the table these are."""
+    """A description of the rows in words."""
     unseen: bool | None
-    """Whether the model trained without them; None where nobody can know."""
+    """Whether the model trained without these rows; None if unknown."""
     not_features: tuple[str, ...] = ()
-    """Columns that say who a row is or where it lies, and are no features of any model."""
+    """Columns such as label, client and split, which are not features of any model."""
 
 
 def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
-    """Read the table, choose the rows, say who holds them."""
+    """Read the table, choose the rows and find out which silo holds each."""
     trained = None if saved is None else _trained_with(options, saved)
     frame, schema = _table(options, saved, trained)
     y, s = build_labels(frame, schema)
@@ -80,12 +77,12 @@ def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
 
 def _protected(saved: Saved) -> tuple[str, ...]:
     """The classes in which the run compared its groups."""
-    every = saved.metrics.get("notion") == EVERY_CLASS
-    return saved.schema.classes if every else saved.protected
+    notion = NOTIONS.get(str(saved.metrics.get("notion")), DEFAULT)
+    return saved.schema.classes if notion.every_class else saved.protected
 
 
 def _trained_with(options: AuditOptions, saved: Saved) -> Options:
-    """The options of the run, about today's table."""
+    """The options of the run, with the audited table in place of its own."""
     told = dict(saved.description.get("options", {}))
     told["groups"] = tuple(told["groups"]) if told.get("groups") else None
     known = set(Options.__dataclass_fields__)
@@ -152,7 +149,7 @@ def _choose(
     y: Ints,
     s: Ints,
 ) -> tuple[np.ndarray, str, bool | None]:
-    """Which rows, in words too, and whether the model trained without them."""
+    """The mask of the rows, its description, and whether the model trained without them."""
     is_test = None
     own = False
     if saved is not None and trained is not None and options.split in (None, trained.split):
@@ -181,7 +178,7 @@ def _choose(
 def _split_of_run(
     saved: Saved, trained: Options, frame: pd.DataFrame, y: Ints, s: Ints
 ) -> np.ndarray | None:
-    """The run's own test rows, if this is its table: the split again, and the counts must agree."""
+    """The run's test rows by repeating its split; None if the counts show another table."""
     try:
         protected = saved.schema.classes.index(saved.protected[0])
         client, _ = share_out(frame, y, trained, protected)
@@ -199,7 +196,7 @@ def _split_of_run(
         for g, group in enumerate(saved.schema.groups)
         for c, name in enumerate(saved.schema.classes)
     )
-    # Of a private run nobody knows exactly how many training rows there were.
+    # A private run does not record its exact number of training rows.
     rows = "dp" in metrics or int(np.sum(client >= 0)) == metrics["train"].get("rows")
     return is_test if same and rows else None
 
@@ -207,7 +204,7 @@ def _split_of_run(
 def _owners(
     options: AuditOptions, saved: Saved | None, frame: pd.DataFrame, y: Ints, client: str | None
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Who holds each row: as a column says, or dealt out at random among the silos."""
+    """The silo of each row: from a column, or divided at random."""
     if client is not None:
         return by_column(column(frame, client), column=client)
     known = DATASETS.get(options.data)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -32,6 +33,25 @@ app.command()(sweep)
 app.command()(reproduce)
 app.add_typer(data_app, name="data")
 app.add_typer(flower_app, name="flower")
+
+
+def _print_version(wanted: bool) -> None:
+    """Print the name with the version, and end."""
+    if wanted:
+        print(f"fairsilo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command; the help of the program is above."""
 
 
 @app.command()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fairsilo.cli.given import DATA, OUT, WHO, Client, Data, DataDir
+from fairsilo.cli.shared_options import DATA, OUT, WHO, Client, Data, DataDir
 
 WHAT, HOW = "Model", "Statistics"
 
@@ -116,7 +116,7 @@ def audit(
     from fairsilo.auditor import AuditOptions, execute, write
     from fairsilo.cli.audit_show import show_audit
     from fairsilo.cli.train import check_out
-    from fairsilo.run.compare import names_of
+    from fairsilo.run.constraints import names_of
 
     options = AuditOptions(
         data=data,

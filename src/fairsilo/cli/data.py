@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fairsilo.cli.given import Client
+from fairsilo.cli.shared_options import Client
 
 app = typer.Typer(
     no_args_is_help=True, help="The three data sets of the paper; the columns of your own."

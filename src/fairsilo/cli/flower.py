@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairsilo.cli.given import shares
+from fairsilo.cli.shared_options import AGREED, options_from, takes
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
-    from fairsilo.flower.workspace import Workspace
+    from fairsilo.network.ops.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="Train over a real network, on Flower: sums only.")
 
 Folder = Annotated[Path, typer.Option(help="Working folder that `flower init` wrote.")]
 Out = Annotated[Path, typer.Option(help="Run folder, as `fairsilo train` writes it.")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for all silos at the start.")]
-DpEpsilon = Annotated[
-    float | None,
-    typer.Option(help="Differential privacy of a training row: the epsilon of a run."),
-]
-DpDelta = Annotated[float, typer.Option(help="The delta of --dp-epsilon.")]
+Secure = Annotated[bool, typer.Option(help="Whether the server sees sums over silos only.")]
 Timeout = Annotated[float, typer.Option(help="Seconds a silo has for one answer.")]
 CLEAR = (
     "warning: without secure aggregation the server sees every silo's own sums: its losses, "
@@ -39,7 +35,7 @@ def keygen(
 ) -> None:
     """Make a silo's key, AT the silo: the private half never leaves it."""
     needs_flower()
-    from fairsilo.flower.keys import make_key
+    from fairsilo.network.ops.keys import make_key
 
     make_key(out, name)
     print(f"private key: {out} (keep it here)")
@@ -47,48 +43,20 @@ def keygen(
 
 
 @app.command()
+@takes((*AGREED, "schema"))
 def init(
+    given: dict[str, Any],
     folder: Annotated[Path, typer.Option(help="The working folder to make.")],
     silo: Annotated[list[str], typer.Option(help="NAME=PUBLIC_KEY_FILE, once for every silo.")],
     sample: Annotated[
         Path | None,
         typer.Option(help="A table (CSV or Parquet, may be made up) with all columns and values."),
     ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(help="Instead of --sample: declared columns, as `data schema` drafts them."),
-    ] = None,
     data: Annotated[
         str | None, typer.Option(help="Instead of --sample: a data set, adult, compas or drug.")
     ] = None,
-    label: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
-    protected_class: Annotated[
-        str | None, typer.Option(help="Class in which groups must be treated alike.")
-    ] = None,
-    group: Annotated[str | None, typer.Option(help="Column with the group.")] = None,
-    groups: Annotated[str | None, typer.Option(help="Groups to compare; default all.")] = None,
-    drop_group: Annotated[bool, typer.Option(help="Leave the group out of the features.")] = False,
-    split: Annotated[
-        str | None, typer.Option(help="Column with train and test; default: drawn in each silo.")
-    ] = None,
-    test_fraction: Annotated[float, typer.Option(help="Share of test rows if drawn.")] = 0.2,
-    method: Annotated[str, typer.Option(help="fedfair, lco, fedavg or af.")] = "fedfair",
-    model: Annotated[str, typer.Option(help="lr or mlp.")] = "lr",
-    solver: Annotated[str, typer.Option(help="newton, lbfgs or agp.")] = "newton",
-    estimator: Annotated[str, typer.Option(help="pooled or mean.")] = "pooled",
-    epsilon: Annotated[float, typer.Option(help="Largest allowed DGEO.")] = 0.05,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            help="Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af); with "
-            "--dp-epsilon 6 (newton), 1000 (agp)."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the start and of drawn test rows.")] = 0,
     minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
-    secure_aggregation: Annotated[
-        bool, typer.Option(help="Whether the server sees sums over silos only.")
-    ] = True,
+    secure_aggregation: Secure = True,
     threshold: Annotated[
         int | None, typer.Option(help="Silos that must be left to open a sum.")
     ] = None,
@@ -98,53 +66,37 @@ def init(
     recount: Annotated[
         bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
     ] = False,
-    dp_epsilon: DpEpsilon = None,
-    dp_delta: DpDelta = 1e-5,
-    dp_split: Annotated[
-        str, typer.Option(help="Shares of the budget: encoder, objective, constraint.")
-    ] = "0.1,0.75,0.15",
-    dp_clip: Annotated[float, typer.Option(help="Longest gradient of a row.")] = 1.0,
     host: Annotated[str, typer.Option(help="Name or address of the SuperLink.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port of the SuperLink.")] = 8000,
     name: Annotated[str, typer.Option(help="Name of the federation.")] = "federation",
 ) -> None:
     """Write a working folder: federation file, certificates, Flower app, scripts, README."""
     needs_flower()
-    from fairsilo.flower.charter import readable
-    from fairsilo.flower.draft import draft_charter, draft_table, rounds_of
-    from fairsilo.flower.workspace import make_workspace
+    from fairsilo.data import DATASETS
+    from fairsilo.network.federation_file import readable
+    from fairsilo.network.ops.draft import draft_federation_file, draft_table, draft_values
+    from fairsilo.network.ops.workspace import make_workspace
+    from fairsilo.run.options import choose
 
-    wanted = None if groups is None else tuple(one.strip() for one in groups.split(","))
-    table, compared, protected = draft_table(
-        sample, data, schema, label, group, wanted, protected_class, split, drop_group
-    )
-    promise = _promise(dp_epsilon, dp_delta, split=shares(dp_split), clip=dp_clip)
+    if data is not None:
+        choose("--data", data, DATASETS)
+    asked = options_from(given, data=data or "")
+    table, options = draft_table(asked, sample)
     values: dict[str, Any] = {
+        **draft_values(options, table),
+        "split": asked.split,
         "name": name,
-        "table": table,
-        "groups": compared,
-        "protected_class": protected,
-        "split": split,
-        "test_fraction": test_fraction,
-        "method": method,
-        "model": model,
-        "solver": solver,
-        "estimator": estimator,
-        "epsilon": epsilon,
-        "rounds": rounds or rounds_of(method, solver, promise is not None),
-        "seed": seed,
         "minimum_silos": minimum_silos,
         "secure_aggregation": secure_aggregation,
         "threshold": threshold,
         "signed_survivors": signed_survivors,
         "recount": recount,
-        "dp": promise,
     }
-    charter = draft_charter(values, silo)
+    agreed = draft_federation_file(values, silo)
     _warn_unless(secure_aggregation)
-    make_workspace(folder, charter, host, port)
+    make_workspace(folder, agreed, host, port)
     print(f"working folder: {folder} (read its README.md)")
-    print(f"fingerprint:    {readable(charter.fingerprint)}")
+    print(f"fingerprint:    {readable(agreed.fingerprint)}")
 
 
 @app.command()
@@ -153,21 +105,26 @@ def check(
 ) -> None:
     """Say, at the silo, whether its table fits the federation file."""
     needs_flower()
-    from fairsilo.flower.charter import read_charter, readable
-    from fairsilo.flower.check import check_table
-    from fairsilo.flower.settings import read_settings
+    from fairsilo.network.federation_file import read_federation_file, readable
+    from fairsilo.network.ops.check import check_table
+    from fairsilo.network.settings import read_settings
 
     own = read_settings(settings)
-    charter = read_charter(own.federation)
-    findings = check_table(own, charter)
-    print(f"fingerprint: {readable(charter.fingerprint)}")
+    agreed = read_federation_file(own.federation)
+    findings = check_table(own, agreed)
+    print(f"fingerprint: {readable(agreed.fingerprint)}")
     print(
-        f"{charter.method}, {charter.model}, {charter.estimator}, epsilon {charter.epsilon:g}; "
-        f"{' and '.join(charter.groups)} in {charter.protected_class}; "
-        + ("secure aggregation" if charter.secure_aggregation else "NO secure aggregation")
+        f"{agreed.method}, {agreed.model}, {agreed.estimator}, {agreed.notion}, "
+        + (
+            f"epsilon {agreed.epsilon:g}; "
+            if agreed.target_deo is None
+            else f"target {agreed.target_deo:g}; "
+        )
+        + f"{' and '.join(agreed.groups or agreed.table.groups)} in {agreed.protected_class}; "
+        + ("secure aggregation" if agreed.secure_aggregation else "NO secure aggregation")
     )
-    if charter.dp is not None:
-        print(f"differential privacy: a run spends ({charter.dp.epsilon:g}, {charter.dp.delta:g})")
+    if agreed.dp is not None:
+        print(f"differential privacy: a run spends ({agreed.dp.epsilon:g}, {agreed.dp.delta:g})")
     for remark in findings.remarks:
         print(f"remark: {remark}")
     for problem in findings.problems:
@@ -190,7 +147,7 @@ def silo(
 ) -> None:
     """Take part, AT the silo: answers with the installed fairsilo, never runs what was sent."""
     needs_flower()
-    from fairsilo.flower.program import run_silo
+    from fairsilo.network.ops.program import run_silo
 
     run_silo(settings, port, superlink)
 
@@ -208,7 +165,7 @@ def superlink(
 ) -> None:
     """Run the SuperLink: silos come in through a gateway, control stays on this machine."""
     space = _opened(folder)
-    from fairsilo.flower.superlink import run_superlink
+    from fairsilo.network.ops.superlink import run_superlink
 
     run_superlink(space, listen, control_port)
 
@@ -217,12 +174,12 @@ def superlink(
 def register(folder: Folder = Path()) -> None:
     """Tell the running SuperLink the silos' public keys; all other nodes are refused."""
     needs_flower()
-    from fairsilo.flower.launch import register as register_all
-    from fairsilo.flower.workspace import Workspace
+    from fairsilo.network.ops.launch import register as register_all
+    from fairsilo.network.ops.workspace import Workspace
 
     space = Workspace(folder)
     register_all(space)
-    print(f"registered: {', '.join(space.charter.names)}")
+    print(f"registered: {', '.join(space.agreed.names)}")
 
 
 @app.command()
@@ -248,8 +205,8 @@ def run(
     settings: dict[str, Any] = {"out": out, "resume": resume, "baseline": baseline}
     settings |= {"wait": wait, "timeout": timeout}
     if simulation:
-        from fairsilo.flower.launch import start_simulation
-        from fairsilo.flower.processes import free_ports, processes
+        from fairsilo.network.ops.launch import start_simulation
+        from fairsilo.network.ops.processes import free_ports, processes
 
         port = free_ports(1)[0]
         with processes(space.folder / "logs") as group:
@@ -282,7 +239,7 @@ def audit(
     """Measure a model on the silos' rows, with sums only; leaves audit.json and audit.html."""
     space = _opened(folder)
     from fairsilo.cli.audit_show import show_audit
-    from fairsilo.flower.foreign import COLUMNS
+    from fairsilo.network.audit_columns import COLUMNS
     from fairsilo.run.options import choose
 
     if (model is None) == (columns is None):
@@ -299,61 +256,50 @@ def audit(
 
 
 @app.command()
+@takes(name for name in AGREED if name not in ("label", "split", "test_fraction"))
 def demo(
+    given: dict[str, Any],
     out: Annotated[Path, typer.Option(help="A new folder for everything the demo writes.")],
     silos: Annotated[int, typer.Option(help="How many silos share ADULT.")] = 4,
     rows: Annotated[int | None, typer.Option(help="Fewer rows of ADULT; default all.")] = None,
-    epsilon: Annotated[float, typer.Option(help="Largest allowed DGEO.")] = 0.05,
-    estimator: Annotated[str, typer.Option(help="pooled or mean.")] = "pooled",
-    secure_aggregation: Annotated[
-        bool, typer.Option(help="Whether the server sees sums over silos only.")
-    ] = True,
-    dp_epsilon: DpEpsilon = None,
-    dp_delta: DpDelta = 1e-5,
+    secure_aggregation: Secure = True,
 ) -> None:
     """ADULT over real processes on this machine, compared with the simulation, all cleaned up."""
     needs_flower()
     from fairsilo.cli.flower_show import Rounds, show_comparison, show_result
-    from fairsilo.flower.demo import demo as run_demo
+    from fairsilo.network.ops.demo import DATA
+    from fairsilo.network.ops.demo import demo as run_demo
 
     if out.exists() and any(out.iterdir()):
         raise FairSiloError(f"--out {out} is not empty: give a new folder")
+    options = options_from(given, data=DATA)
     _warn_unless(secure_aggregation)
     with Rounds() as show:
         comparison = run_demo(
-            out,
-            out / "run",
-            silos,
-            show.watch,
-            rows=rows,
-            epsilon=epsilon,
-            estimator=estimator,
-            secure_aggregation=secure_aggregation,
-            dp=_promise(dp_epsilon, dp_delta),
-        )
+            out, out / "run", silos, show.watch, options,
+            rows=rows, secure_aggregation=secure_aggregation,
+        )  # fmt: skip
     show_result(out / "run")
-    show_comparison(comparison)
-
-
-def _promise(dp_epsilon: float | None, dp_delta: float, **more: Any) -> dict[str, Any] | None:
-    """What the federation file says of differential privacy."""
-    return None if dp_epsilon is None else {"epsilon": dp_epsilon, "delta": dp_delta, **more}
+    if comparison is None:
+        print("every silo keeps its own model, in its folder models/: there is none to compare")
+    else:
+        show_comparison(comparison)
 
 
 def _opened(folder: Path) -> Workspace:
     """A working folder whose federation file can be read; warns where sums travel in the clear."""
     needs_flower()
-    from fairsilo.flower.workspace import Workspace
+    from fairsilo.network.ops.workspace import Workspace
 
     space = Workspace(folder)
-    _warn_unless(space.charter.secure_aggregation)
+    _warn_unless(space.agreed.secure_aggregation)
     return space
 
 
 def _carry_out(space: Workspace, **settings: Any) -> None:
     """A run from its start to its end, told line by line."""
     from fairsilo.cli.flower_show import Rounds
-    from fairsilo.flower.launch import RunConfig, run_and_follow
+    from fairsilo.network.ops.launch import RunConfig, run_and_follow
 
     with Rounds() as show:
         run_and_follow(space, RunConfig(**settings), show.watch)

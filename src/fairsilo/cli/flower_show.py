@@ -14,7 +14,7 @@ from rich.text import Text
 from fairsilo.cli.show import price
 
 if TYPE_CHECKING:
-    from fairsilo.flower.demo import Comparison
+    from fairsilo.network.ops.demo import Comparison
 
 KEYS = ("accuracy", "balanced_accuracy", "fairness", "harmonic_mean", "dgeo_pooled")
 

@@ -13,9 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairsilo.fairness import NOTIONS
 from fairsilo.report.text import listing
 from fairsilo.run import Run
-from fairsilo.run.train import Metrics
+from fairsilo.run.measure import Metrics
 from fairsilo.solver import Record
 
 UNDEFINED = "–"  # noqa: RUF001
@@ -192,16 +193,15 @@ def _title(run: Run) -> str:
     prepared = run.prepared
     return (
         f"{Path(run.options.data).name}: {run.metrics['train']['rows']:,} training rows of "
-        f"{prepared.federation.clients} clients, {len(prepared.test_y):,} test rows; "
+        f"{len(run.client_names)} clients, {run.metrics['test']['rows']:,} test rows; "
         f"{listing(list(prepared.groups))}{_where(run)}"
     )
 
 
 def _where(run: Run) -> str:
     """On which rows, or in which answer, the groups are compared."""
-    protected = run.prepared.protected_class
-    return {
-        "equal-opportunity": f" in {protected}",
-        "equalized-odds": f" in {', '.join(run.prepared.schema.classes)}",
-        "demographic-parity": f", predicted {protected}",
-    }.get(run.options.notion, ", all classes together")
+    protected, notion = run.prepared.protected_class, NOTIONS[run.options.notion]
+    if notion.within_classes:
+        every = ", ".join(run.prepared.schema.classes)
+        return f" in {every if notion.every_class else protected}"
+    return f", predicted {protected}" if notion.claims else f", {notion.name}"

@@ -15,7 +15,6 @@ __all__ = [
     "Encoder",
     "EncoderSums",
     "Number",
-    "Sample",
     "Schema",
     "build_labels",
     "check",
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from fairsilo.data.files import write_atomic
     from fairsilo.data.groups import grouped_by, intersections, pool
     from fairsilo.data.infer import infer_schema
-    from fairsilo.data.sample import Sample, build_labels
+    from fairsilo.data.sample import build_labels
     from fairsilo.data.schema import Category, Number, Schema, read_schema
     from fairsilo.data.synthetic import make_table
     from fairsilo.data.table import CLIENT_COLUMN, read_table
@@ -51,7 +50,7 @@ else:
         "files": ("write_atomic",),
         "groups": ("grouped_by", "intersections", "pool"),
         "infer": ("infer_schema",),
-        "sample": ("Sample", "build_labels"),
+        "sample": ("build_labels",),
         "schema": ("Category", "Number", "Schema", "read_schema"),
         "synthetic": ("make_table",),
         "table": ("CLIENT_COLUMN", "read_table"),
@@ -61,7 +60,7 @@ else:
         return sorted({*globals(), *__all__})
 
     def __getattr__(name: str) -> object:
-        """Load a name's module when it is asked for: most messages to a silo need no pandas."""
+        """Import a name's module on first use: most messages to a silo need no pandas."""
         for module, names in HOMES.items():
             if name in names:
                 return getattr(import_module(f"fairsilo.data.{module}"), name)

@@ -1,11 +1,11 @@
-"""The encoder from sums to which no row adds more than a known amount.
+"""Fit the encoder from sums with bounded sensitivity, as differential privacy needs.
 
-Every number is first brought to u in [-1, 1] by its declared bounds. A silo's vector is
+Every number is first scaled to u in [-1, 1] by its declared bounds. A silo's vector is
 
     rows, then for every numeric column: missing cells; sum of u; sum of u^2
 
-One row adds 1 to the first and, per column, either 1 to `missing` or (u, u^2), so its vector is
-never longer than sqrt(1 + 2 columns). From the sums, noisy or not, follow mean and deviation.
+One row adds 1 to `rows` and, per column, either 1 to `missing` or (u, u^2), so its vector has at
+most the length sqrt(1 + 2 columns). Mean and deviation follow from the sums, noisy or not.
 """
 
 import math
@@ -21,11 +21,11 @@ from fairsilo.dp import Message, Plan
 from fairsilo.errors import FairSiloError
 
 SURE = 4.0
-"""Counts and variances below so many standard deviations of the noise are not told from it."""
+"""Counts and variances below this many standard deviations of the noise are taken for noise."""
 
 
 def bounds_of(schema: Schema) -> tuple[tuple[str, float, float], ...]:
-    """Name, middle and half width of every numeric column, or the name of one without bounds."""
+    """Name, middle and half width of every numeric column; a column without bounds is an error."""
     found = []
     for feature in schema.features:
         if isinstance(feature, Number):
@@ -57,15 +57,15 @@ def bounded_sums(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
 
 
 def encoder_message(frame: pd.DataFrame, schema: Schema, plan: Plan) -> Message:
-    """What one silo is about to release of its rows, so that an encoder can be fitted."""
+    """One silo's sums for fitting the encoder, before noise is added."""
     return Message("encoder", bounded_sums(frame, schema), sensitivity(schema), plan.encoder)
 
 
 def encoder_of_sums(schema: Schema, sums: NDArray[np.float64], deviation: float) -> Encoder:
     """The encoder, given the noise's standard deviation in each sum.
 
-    Too small a scale would stretch a column and get its rows clipped; a variance that the noise
-    drowns is taken to be as large as the noise allows.
+    A variance below the noise is replaced by the largest one that the noise could hide: too small
+    a scale would stretch the column, and its rows would be clipped.
     """
     rows = max(float(sums[0]), 1.0)
     scalings = []

@@ -1,8 +1,8 @@
 """How a column is read: as numbers, or as texts with a code per row.
 
 A category is compared as text, in one spelling (`1`, `1.0` and "1" are all "1"), so that a table
-from Parquet and the same table from CSV meet the same vocabulary. CSV has no types: pandas takes
-one from all cells of a column. Where a schema declares the column, every cell is read by itself.
+from Parquet and the same table from CSV have the same vocabulary. CSV has no types: pandas infers
+one from all cells of a column. If a schema declares the column, every cell is read by itself.
 """
 
 import difflib
@@ -17,12 +17,12 @@ from fairsilo.errors import FairSiloError
 
 
 def column(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
-    """Return the column, or say which names come close."""
+    """Return the column; the error for an unknown name suggests similar ones."""
     if name in frame.columns:
         return frame[name]
     names = [str(other) for other in frame.columns]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    # Upper and lower case and stray blanks are the usual slips, and difflib sees them as distance.
+    # Wrong case and stray blanks are the usual slips; difflib counts them as differences.
     close += [n for n in names if n.strip().lower() == name.strip().lower() and n not in close]
     if close:
         guess = " or ".join(map(repr, close))
@@ -43,7 +43,7 @@ def is_number(series: "pd.Series[Any]") -> bool:
 
 def numbers(series: "pd.Series[Any]", name: str) -> NDArray[np.float64]:
     """Return the column as float64 with NaN where missing; text and infinities are errors."""
-    # Through object where the type is not numeric: pandas would turn dates into numbers unasked.
+    # Non-numeric types go through object, or pandas would turn dates into numbers.
     plain = series if pd.api.types.is_numeric_dtype(series.dtype) else series.astype(object)
     converted = pd.to_numeric(plain, errors="coerce")
     bad = int((converted.isna() & series.notna()).sum())
@@ -61,9 +61,9 @@ def numbers(series: "pd.Series[Any]", name: str) -> NDArray[np.float64]:
 
 
 def readable(series: "pd.Series[Any]") -> NDArray[np.float64]:
-    """The column as float64, NaN where a cell is missing, no number or infinite.
+    """The column as float64, NaN where a cell is missing, not a number or infinite.
 
-    Every cell is read by itself, whatever the others hold.
+    Every cell is read independently of the others.
     """
     if is_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -103,10 +103,10 @@ def vocabulary(series: "pd.Series[Any]") -> tuple[str, ...]:
 
 
 def positions(series: "pd.Series[Any]", values: Sequence[str]) -> NDArray[np.int64]:
-    """Return where each row's value stands in `values`: -1 where missing, -2 where not in there."""
+    """Return the position of each row's value in `values`: -1 if missing, -2 if not among them."""
     codes, texts = codes_and_texts(series)
     index = {value: position for position, value in enumerate(values)}
-    # One entry more than there are texts: code -1 (missing) picks the last one.
+    # The extra last entry is the one that code -1 (missing) picks.
     lookup = np.array([index.get(text, -2) for text in texts] + [-1], dtype=np.int64)
     return lookup[codes]
 
@@ -118,12 +118,12 @@ def _text(value: object) -> str:
 
 
 def writes_number(text: str) -> bool:
-    """Whether a text is a number, or true or false, in the spelling of some program."""
+    """Whether a text is a number, true or false, in any common spelling."""
     return _is_truth(text) or not np.isnan(_number(text))
 
 
 def _plain(text: str) -> str:
-    """The one spelling of what a text writes."""
+    """The standard spelling of a number or true/false; any other text unchanged."""
     if _is_truth(text):
         return text.strip().capitalize()
     return _text(_number(text)) if writes_number(text) else text
@@ -134,9 +134,9 @@ def _is_truth(text: str) -> bool:
 
 
 def spelled(series: "pd.Series[Any]", values: Sequence[str]) -> "pd.Series[Any]":
-    """A column of texts, each in the spelling that `values` has of it, if they have it.
+    """A column of texts, each respelled as in `values` if it is there in another spelling.
 
-    So `1.0` is `1` where `1` is known. No cell's spelling depends on another cell.
+    For example, `1.0` becomes `1` if `values` has `1`. No cell depends on another cell.
     """
     codes, texts = codes_and_texts(series)
     known = set(values)

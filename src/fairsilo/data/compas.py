@@ -18,7 +18,7 @@ FEATURES = (
 """The features; none says what happened after the screening, which would leak the label."""
 
 FILTERS = ("days_b_screening_arrest", "is_recid", "score_text")
-"""Columns that ProPublica's filter reads and that then go."""
+"""Columns that ProPublica's filter reads; they are dropped afterwards."""
 
 FILE = RawFile(
     "compas-scores-two-years.csv",

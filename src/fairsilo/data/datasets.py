@@ -9,15 +9,18 @@ from fairsilo.data.columns import is_number, vocabulary
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.data.source import DataSet, raw_bytes
 from fairsilo.errors import FairSiloError
+from fairsilo.registry import Registry
 
 __all__ = ["DATASETS", "DataSet", "find", "load", "schema_of"]
 
-DATASETS: dict[str, DataSet] = {d.name: d for d in (adult.ADULT, compas.COMPAS, drug.DRUG)}
+DATASETS: Registry[DataSet] = Registry(
+    "data set", "fairsilo.datasets", {d.name: d for d in (adult.ADULT, compas.COMPAS, drug.DRUG)}
+)
 """Every data set that has a name at the command line."""
 
 
 def find(name: str) -> DataSet:
-    """Return the data set of that name, or say which names there are."""
+    """Return the data set of that name; the error for an unknown name lists all names."""
     if name not in DATASETS:
         raise FairSiloError(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}")
     return DATASETS[name]
@@ -37,10 +40,10 @@ def load(name: str, *, data_dir: Path | None = None, variant: str = "default") -
 
 
 def schema_of(name: str, frame: pd.DataFrame, *, drop_group: bool = False) -> Schema:
-    """Return the schema of a table that `load` gave, whatever its variant, or of rows of it.
+    """Return the schema of a table from `load`, in any variant, or of some of its rows.
 
-    Vocabularies are the declared ones, so that a silo with few rows agrees with all others. Only
-    the seven scores of DRUG's `onehot` variant take theirs from the table.
+    Vocabularies are the declared ones, so that silos with few rows agree with all others. Only
+    the seven scores of DRUG's `onehot` variant take their vocabularies from the table.
     """
     dataset = find(name)
     left_out = {dataset.label}

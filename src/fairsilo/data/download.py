@@ -1,4 +1,4 @@
-"""Download a data set from its publisher, whole and checked or not at all."""
+"""Download a data set from its publisher; files are kept only if all match their sha256."""
 
 import http.client
 import io
@@ -16,12 +16,12 @@ from fairsilo.data.source import DataSet, RawFile, data_folder, raw_bytes
 from fairsilo.errors import FairSiloError
 
 MAX_BYTES = 32 * 2**20
-"""No published file is half as large, so an address that sends more is the wrong one."""
+"""Limit of a download: over twice the size of any published file; more means a wrong address."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What `check` found; `problem` is one sentence, or None if all is well."""
+    """The result of `check`; `problem` is one sentence, or None if there is none."""
 
     name: str
     where: str
@@ -62,7 +62,7 @@ def fetch(
 
 
 def check(name: str, data_dir: Path | None = None) -> CheckResult:
-    """Look whether the files are there, are the published ones and give the promised rows."""
+    """Check that the files exist, match their sha256 and give the expected number of rows."""
     dataset = find(name)
     folder = data_folder(data_dir)
     where = "inside the package" if dataset.shipped else str(folder)
@@ -122,6 +122,6 @@ def _member(archive: zipfile.ZipFile, file: RawFile) -> bytes:
     for info in archive.infolist():
         if PurePosixPath(info.filename).name == file.name:
             with archive.open(info) as stream:
-                # One byte more than published is enough to fail the sha256, so no bomb goes off.
+                # One byte more than published fails the sha256; reading no further stops zip bombs.
                 return stream.read(file.size + 1)
     raise KeyError(file.name)

@@ -63,7 +63,7 @@ def read(raw: Mapping[str, bytes], variant: str) -> pd.DataFrame:
     positions = [*range(1, len(names)), VSA]
     frame = pd.read_csv(io.BytesIO(raw[FILE.name]), header=None, usecols=positions, dtype=str)
     frame.columns = pd.Index(names)
-    # Through text, because only then is every number the nearest float and equal to its literal.
+    # Parsed from text, so that every number is the nearest float and equals its literal.
     frame = frame.astype(dict.fromkeys(names[:-1], float))
     race = (frame["ethnicity"] == WHITE).map({True: "white", False: "non-white"})
     frame.insert(len(names) - 1, "race", race)
@@ -82,7 +82,7 @@ DRUG = DataSet(
     label="vsa",
     classes=("not abuse", "abuse"),
     protected_class="not abuse",
-    # A column of its own: the published `ethnicity` is the feature, and tells seven groups apart.
+    # Not the published `ethnicity`: that is a feature and distinguishes seven groups.
     group="race",
     groups=("non-white", "white"),
     rows=1885,
@@ -96,7 +96,7 @@ DRUG = DataSet(
     read=read,
     group_features=("ethnicity",),
     vocabularies={column: tuple(words.values()) for column, words in ANSWERS.items()},
-    # Normal scores and what stands for the answers: the publisher's numbers lie within.
+    # All published numbers are standardised scores and lie within these bounds.
     bounds=dict.fromkeys((*ANSWERS, *SCORES), (-4.0, 4.0)),
     variants=("default", "categories", "onehot"),
 )

@@ -1,7 +1,7 @@
-"""From a table to a matrix: numbers standardised, categories one-hot.
+"""Encode a table as a matrix: numbers standardised, categories one-hot.
 
-The encoder is fitted from sums over rows alone (count, sum, sum of squares), so that silos fit it
-together without showing a row, and a simulation and a network get the same numbers.
+The encoder is fitted from sums over rows alone (count, sum, sum of squares), so that silos can fit
+it without showing a row, and a simulation and a network get the same numbers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError
 
 BLOCK = 65_536
-"""Rows encoded together where not all are wanted at once."""
+"""Rows per block in `Encoder.blocks`."""
 LOST = 1e-12
-"""Below this share of the mean square, a variance from sums is rounding error and not spread."""
+"""A variance below this share of the mean square is rounding error of the sums."""
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderSums:
-    """What one silo contributes to the encoder; sums of silos are the sums of their union."""
+    """One silo's sums for the encoder; added over silos, they are the sums of all rows."""
 
     names: tuple[str, ...]
     rows: int
@@ -77,7 +77,7 @@ class Encoder:
 
     @classmethod
     def fit(cls, schema: Schema, sums: EncoderSums) -> Self:
-        """Take mean and population standard deviation from the sums of all silos."""
+        """Compute mean and population standard deviation from the sums of all silos."""
         if sums.names != schema.numbers:
             raise ValueError("these sums belong to another schema")
         return cls(schema, tuple(_scaling(sums, k) for k in range(len(sums.names))))
@@ -100,7 +100,7 @@ class Encoder:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """What the columns of the matrix are, in order: 0 for a number, or a category's width."""
+        """The kind of each block of columns, in order: 0 for a number, else a category's width."""
         scalings = iter(self.scalings)
         widths: list[int] = []
         for feature in self.schema.features:
@@ -127,9 +127,9 @@ class Encoder:
     def blocks(
         self, frame: pd.DataFrame, rows: int = BLOCK
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-        """The same without the zeros: numbers (n, a) and categories (n, b) of some rows at a time.
+        """`transform` in compact form, block by block: numbers (n, a) and categories (n, b).
 
-        A category's value is its column among its own, -1 where none of them is one.
+        A category's value is the index of its hot column within the category, -1 if all are zero.
         """
         for start in range(0, len(frame), rows):
             part = frame.iloc[start : start + rows]
@@ -142,7 +142,7 @@ class Encoder:
             )
 
     def _columns(self, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
-        """For each of `widths` the numbers, or the place of the category's one, -1 for none."""
+        """For each of `widths`, the numbers, or the index of the hot column (-1 if all zero)."""
         scalings = iter(self.scalings)
         for feature in self.schema.features:
             series = column(frame, feature.name)
@@ -150,7 +150,7 @@ class Encoder:
                 scaling = next(scalings)
                 z = (numbers(series, feature.name) - scaling.mean) / scaling.scale
                 missing = np.isnan(z)
-                # The federated mean stands in for a missing number, and the mean encodes as 0.
+                # A missing number is replaced by the federated mean, which encodes as 0.
                 yield np.where(missing, 0.0, z)
                 if scaling.missing:
                     yield missing.astype(np.int64) - 1
@@ -158,9 +158,9 @@ class Encoder:
                 yield _hot(series, feature)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, int]:
-        """Count, per category column that has any, the cells that the vocabulary does not cover.
+        """Count the cells outside the vocabulary, for each category column that has any.
 
-        An empty cell counts where the category has no column for missing values.
+        An empty cell counts if the category has no column for missing values.
         """
         counts: dict[str, int] = {}
         for feature in self.schema.features:
@@ -172,7 +172,7 @@ class Encoder:
         return counts
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data for a JSON file; floats survive it to the last bit."""
+        """Return plain data for a JSON file; floats are restored exactly."""
         return {
             "schema": self.schema.model_dump(mode="json"),
             "scalings": [asdict(scaling) for scaling in self.scalings],

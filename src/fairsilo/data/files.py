@@ -1,4 +1,4 @@
-"""Files that are either the old one or the new one, never half of it."""
+"""Atomic file writes: after a crash a file has its old content or its new, never a part."""
 
 import os
 import secrets
@@ -8,9 +8,9 @@ from fairsilo.errors import FairSiloError
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write `content` through a temporary file in the same folder, which is made if need be.
+    """Write `content` through a temporary file in the same folder, creating the folder.
 
-    A crash leaves the old file (or none), because the name changes hands only after an fsync.
+    A crash leaves the old file (or none), because the rename comes after an fsync.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that a power cut does not bring the old file back."""
+    """Make the rename durable, so that a power cut does not bring the old file back."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -30,7 +30,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # Not tempfile.mkstemp: that makes files only their owner can read, whatever the umask says.
+    # Not tempfile.mkstemp: it ignores the umask and makes files that only their owner can read.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as stream:

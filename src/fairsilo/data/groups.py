@@ -1,4 +1,4 @@
-"""Who belongs to which group: one column, or the intersection of several, small ones pooled."""
+"""The group of each row: one column or the intersection of several, with small groups pooled."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fairsilo.data.schema import BETWEEN, Schema
 from fairsilo.errors import FairSiloError
 
 POOLED = "(other)"
-"""The name of the group that the small ones make together."""
+"""The name of the group made of the pooled small groups."""
 
 
 def texts(series: pd.Series[Any]) -> list[str]:
-    """The values of a column without empty cells, in the one spelling that groups have."""
+    """The values of a column without empty cells, in the spelling of group names."""
     codes, names = codes_and_texts(series)
     return [names[code] for code in codes]
 
 
 def intersections(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
-    """The group of every row: "Female & Black" of two columns; of one, the column itself."""
+    """The group of every row, such as "Female & Black"; a single column is its own group."""
     if len(columns) == 1:
         return columns[0]
     cells = zip(*map(texts, columns), strict=True)
@@ -32,7 +32,7 @@ def intersections(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
 
 
 def group_of(frame: pd.DataFrame, schema: Schema) -> pd.Series[Any]:
-    """The group of every row as the schema has it, empty where a column is."""
+    """The group of every row by the schema; of several columns, none may have empty cells."""
     names = schema.group_columns or (schema.group,)
     columns = [column(frame, name) for name in names]
     if len(columns) > 1:
@@ -50,7 +50,7 @@ def grouped_by(
 ) -> Schema:
     """The schema with other groups: the values of one column, or the intersections of several.
 
-    `drop` takes these columns out of the features.
+    `drop` removes these columns from the features.
     """
     columns = [column(frame, name) for name in names]
     _check_filled(columns)
@@ -74,11 +74,11 @@ def grouped_by(
 
 
 def small_groups(cells: NDArray[np.int64], smallest: int) -> list[int]:
-    """Which groups are pooled, from counts alone: cells (groups, protected classes), summed.
+    """The groups to pool, given the row counts `cells` (groups, protected classes).
 
-    A group with fewer than `smallest` rows in a protected class is pooled. If the pooled ones
-    together still have fewer, the smallest of the others joins them, and so on. One small group
-    alone joins the next smallest, and the last group is never pooled.
+    A group with fewer than `smallest` rows in a protected class is pooled. While the pooled groups
+    together still have fewer, or there is only one, the smallest other group joins them. At least
+    one group always stays unpooled.
     """
     least = cells.min(axis=1)
     order = [int(g) for g in np.argsort(least, kind="stable")]
@@ -91,7 +91,7 @@ def small_groups(cells: NDArray[np.int64], smallest: int) -> list[int]:
 
 
 def pool(schema: Schema, cells: NDArray[np.int64], smallest: int) -> Schema:
-    """The schema with its small groups as one, called "(other)", after the others."""
+    """The schema with its small groups replaced by one, "(other)", listed last."""
     small = small_groups(cells, smallest)
     if len(small) < 2:
         return schema
@@ -102,6 +102,13 @@ def pool(schema: Schema, cells: NDArray[np.int64], smallest: int) -> Schema:
             f"there is a group named {POOLED!r} already, the name of pooled groups: rename it"
         )
     return schema.model_copy(update={"groups": (*rest, POOLED), "pooled": pooled})
+
+
+def pooled_index(before: Schema, after: Schema) -> NDArray[np.int64]:
+    """For every group before pooling its number afterwards."""
+    last = len(after.groups) - 1
+    places = {name: k for k, name in enumerate(after.groups)}
+    return np.array([places.get(name, last) for name in before.groups], np.int64)
 
 
 def _check_filled(columns: Sequence[pd.Series[Any]]) -> None:

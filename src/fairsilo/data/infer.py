@@ -1,4 +1,4 @@
-"""The schema that a table itself suggests."""
+"""Infer a schema from a table."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from fairsilo.errors import FairSiloError
 MAX_VALUES = 1000
 """More distinct values than this make a column free text or an identifier, not a category."""
 FEWEST = 10
-"""Of so many distinct values, a column that is mostly numbers is taken for a damaged number."""
+"""From this many distinct values on, text among mostly numbers is taken for a damaged column."""
 
 
 def infer_schema(
@@ -23,11 +23,11 @@ def infer_schema(
     exclude: Iterable[str] = (),
     drop_group: bool = False,
 ) -> Schema:
-    """Read the schema off a table: every column is a feature but the label and those excluded.
+    """Infer the schema: every column is a feature, except the label and those excluded.
 
-    Numeric columns are numbers, all others (true/false too) categories. A column without a single
-    value is an error, since leaving it out unsaid would hide that a file was written wrongly; so
-    is a column of numbers with text among them, which would become a category of numbers.
+    Numeric columns are numbers, all others (true/false too) categories. A column without any value
+    is an error, since dropping it silently would hide that a file was written wrongly. So is a
+    column of numbers with some text, which would become a category with numbers as its values.
     """
     if not all(isinstance(name, str) for name in frame.columns) or not frame.columns.is_unique:
         raise FairSiloError("column names must be texts that occur once; rename the columns")
@@ -47,7 +47,7 @@ def infer_schema(
 
 
 def at_least_two(series: "pd.Series[Any]", name: str, role: str, noun: str) -> tuple[str, ...]:
-    """The values of a label or group column, of which one alone is no use."""
+    """The values of a label or group column; fewer than two are an error."""
     missing = int(series.isna().sum())
     if missing:
         raise FairSiloError(
@@ -78,7 +78,7 @@ def _feature(series: "pd.Series[Any]", name: str) -> Number | Category:
 
 
 def _check_mixed(values: tuple[str, ...], name: str) -> None:
-    """Refuse numbers with a few texts among them: more than half of many distinct values."""
+    """Refuse a text column with many distinct values, more than half of which are numbers."""
     if len(values) < FEWEST:
         return
     distinct = pd.Series(values, dtype=object)

@@ -1,6 +1,5 @@
-"""The arrays that training works on."""
+"""Class and group of every row, as numbers."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,6 @@ from fairsilo.data.columns import column, positions, vocabulary
 from fairsilo.data.groups import group_of
 from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Encoded rows with class index, group index and client index (-1 is a test row)."""
-
-    x: NDArray[np.float64]
-    y: NDArray[np.int64]
-    s: NDArray[np.int64]
-    client: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        lengths = {len(self.x), len(self.y), len(self.s), len(self.client)}
-        if len(lengths) != 1:
-            raise ValueError("x, y, s and client must have one entry per row each")
 
 
 def build_labels(

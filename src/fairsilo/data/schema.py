@@ -1,6 +1,6 @@
 """What the columns of a table mean, agreed before training and saved with the model.
 
-Without pandas: a silo's process reads the agreement for every message, and most need no table.
+Does not import pandas: a silo reads the schema for every message, and most need no table.
 """
 
 import math
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from fairsilo.errors import FairSiloError
 
 BETWEEN = " & "
-"""Between the values of several columns in the name of an intersection."""
+"""Separates the values of several columns in the name of an intersection."""
 
 
 class Number(BaseModel):
@@ -23,8 +23,8 @@ class Number(BaseModel):
     kind: Literal["number"] = "number"
     name: str
     bounds: tuple[float, float] | None = None
-    """The least and the largest value, as publicly known: differential privacy needs them, and
-    must not read them off the rows. A value beyond counts as the bound."""
+    """The lowest and highest value, from public knowledge: differential privacy needs them and
+    must not take them from the rows. Values beyond are clipped to the bound."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -36,8 +36,8 @@ class Number(BaseModel):
 class Category(BaseModel):
     """A categorical feature, one-hot over a declared vocabulary.
 
-    With `missing` an empty cell, with `other` a value outside the vocabulary has a column of its
-    own; without, such a cell is zero in every column.
+    `missing` adds a column for empty cells, `other` one for values outside the vocabulary; without
+    them, such a cell is zero in every column.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,9 +66,9 @@ class Schema(BaseModel):
     group: str
     groups: tuple[str, ...]
     group_columns: tuple[str, ...] = ()
-    """Of an intersection, the columns that it is made of; otherwise empty."""
+    """The columns whose intersection is the group; empty if the group is a single column."""
     pooled: tuple[str, ...] = ()
-    """The groups too small to stand alone, which count as the last of `groups`."""
+    """The small groups that were pooled into the last of `groups`."""
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Schema(BaseModel):
 
 
 def read_schema(path: Path) -> Schema:
-    """Read a declared schema: the JSON object that `schema` is in a run's model.json."""
+    """Read a declared schema: a JSON object like `schema` in a run's model.json."""
     try:
         return Schema.model_validate_json(path.read_text())
     except (OSError, UnicodeDecodeError) as error:

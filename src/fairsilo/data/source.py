@@ -1,4 +1,4 @@
-"""A published data set: what it is, where its files lie, and that they are the right ones."""
+"""A published data set: its description, where its files are, and their sha256 check."""
 
 import hashlib
 import lzma
@@ -15,7 +15,7 @@ from fairsilo.errors import FairSiloError
 
 @dataclass(frozen=True)
 class RawFile:
-    """One file as its publisher put it out."""
+    """One published file: name, size and sha256."""
 
     name: str
     size: int
@@ -28,7 +28,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set of the paper with its promises: rows, label, groups, split sizes, license."""
+    """A data set of the paper: rows, label, groups, split sizes, license, and how to read it."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class DataSet:
     read: Callable[[Mapping[str, bytes], str], pd.DataFrame]
     """Turn the contents of the raw files into the clean table of a variant."""
     group_features: tuple[str, ...]
-    """The features that give the group away; `drop_group` leaves them out."""
+    """The features that reveal the group; `drop_group` leaves them out."""
     vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Public bounds of the numeric columns: round numbers from their meaning, not from the rows."""

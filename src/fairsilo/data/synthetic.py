@@ -1,4 +1,4 @@
-"""Tables with a bias that is known, for tests, demonstrations and benchmarks."""
+"""Synthetic tables with a known bias, for tests, demonstrations and benchmarks."""
 
 from typing import Any
 
@@ -64,5 +64,5 @@ def make_table(
 
 
 def _evenly(rows: int, kinds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Deal the rows out at random, as many to each kind as to any other, give or take one."""
+    """Assign rows to kinds at random, in numbers that differ by one at most."""
     return rng.permutation(np.arange(rows) % kinds)

@@ -16,22 +16,22 @@ from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 
 CLIENT_COLUMN = "client"
-"""The column that a folder of files gets: which file, and so which client, a row is from."""
+"""The column added when reading a folder: the file, and so the client, that a row is from."""
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LITERAL: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
-"""Only an empty cell is missing."""
+"""pandas options by which only an empty cell is missing."""
 
 
 def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     """Read a .csv, .csv.gz or .parquet file, or all such files of a folder, one per client.
 
-    From a folder the table has the column `client` with the file names less their suffix.
+    A folder's table has the column `client` with the file names without their suffix.
 
-    In CSV an empty cell is missing. The words by which programs write a missing value (NA, NaN,
-    None, null and the like) are missing too in a column that otherwise holds numbers or
-    true/false, or nothing; in a column of text they are texts, since a group may have that name.
-    Columns that a `schema` declares are what it says, and each of their cells is read by itself.
+    In CSV an empty cell is missing. The usual words for a missing value (NA, NaN, None, null and
+    the like) are missing too in a column that otherwise holds numbers or true/false, or nothing;
+    in a text column they are ordinary text, since a group may have that name. Columns declared in
+    `schema` have the declared type, and each of their cells is read by itself.
     """
     path = Path(path)
     if path.is_dir():
@@ -82,7 +82,7 @@ def _check_alike(
         )
     for column in first.columns.difference(typed, sort=False):
         ours, theirs = first[column], table[column]
-        # A column without a value has no type to disagree about.
+        # A column without any value has no type to compare.
         if ours.isna().all() or theirs.isna().all():
             continue
         if is_number(ours) != is_number(theirs):
@@ -128,13 +128,13 @@ def _csv(path: Path, content: bytes, schema: Schema | None) -> pd.DataFrame:
 
 
 def _check_rows(path: Path, content: bytes) -> None:
-    """Refuse bad column names, and a row with too few fields, which pandas would fill up."""
+    """Refuse bad column names, and rows with too few fields, which pandas would pad."""
     stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     reader = csv.reader(stream)
     names = next(row for row in reader if row)
     _check_names(path, names)
     for row in reader:
-        # pandas skips blank lines, so they are no rows here either.
+        # pandas skips blank lines, so they are skipped here, too.
         if len(row) < len(names) and any(field.strip() for field in row):
             raise FairSiloError(
                 f"{path} is not a table: line {reader.line_num} has {len(row)} of "
@@ -144,7 +144,7 @@ def _check_rows(path: Path, content: bytes) -> None:
 
 def _read_csv(content: bytes, **options: Any) -> pd.DataFrame:
     with warnings.catch_warnings():
-        # pandas only warns when it cuts off the surplus fields of a row.
+        # pandas drops the surplus fields of a row with only a warning; make it an error.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame: pd.DataFrame = pd.read_csv(
             io.BytesIO(content),
@@ -157,7 +157,7 @@ def _read_csv(content: bytes, **options: Any) -> pd.DataFrame:
 
 
 def _inferred(content: bytes, **options: Any) -> pd.DataFrame:
-    """Every column of the type that all of its cells have."""
+    """Read a CSV file with each column's type inferred from all of its cells."""
     frame = _read_csv(content, **options)
     texts = [name for name in frame.columns if not _knows_missing(frame[name])]
     if texts:
@@ -168,7 +168,7 @@ def _inferred(content: bytes, **options: Any) -> pd.DataFrame:
 
 
 def _declared(content: bytes, schema: Schema) -> pd.DataFrame:
-    """Declared columns cell by cell, as texts in the schema's spelling or as numbers."""
+    """Read declared columns cell by cell, as texts in the schema's spelling or as numbers."""
     names = list(_read_csv(content, nrows=0).columns)
     known = {name: values for name, values in schema.vocabularies.items() if name in names}
     numbers = [name for name in schema.numbers if name in names and name not in known]
@@ -187,7 +187,7 @@ def _declared(content: bytes, schema: Schema) -> pd.DataFrame:
 
 
 def _as_numbers(series: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Texts as numbers; texts that they are where one is none, which whoever needs them refuses."""
+    """Texts as numbers; unchanged if one is not a number, which `numbers` refuses later."""
     cells = series.astype(object)
     try:
         return cells.astype(np.float64)
@@ -196,7 +196,7 @@ def _as_numbers(series: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def _knows_missing(series: "pd.Series[Any]") -> bool:
-    """Say whether NA means missing in the column: it holds numbers or true/false, or nothing."""
+    """Whether NA means missing in the column: true if it holds numbers, true/false or nothing."""
     return is_number(series) or pd.api.types.infer_dtype(series, skipna=True) in (
         "boolean",
         "empty",
@@ -208,13 +208,13 @@ def _parquet(path: Path, content: bytes) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     try:
-        # ParquetFile, because read_table would take the folder's name for a partition.
+        # ParquetFile, because read_table could read the folder's name as a partition.
         table = pq.ParquetFile(pa.BufferReader(content)).read()
     except (pa.ArrowException, OSError):
         raise FairSiloError(f"{path} is not a Parquet file; write it again") from None
     _check_names(path, table.column_names)
     frame: pd.DataFrame = table.to_pandas()
-    # A named index was a column to its author; row numbers were not.
+    # A named index becomes a column; unnamed row numbers are dropped.
     frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
     for name in frame.columns:
         if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name]) == "decimal":

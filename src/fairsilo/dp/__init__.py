@@ -1,4 +1,4 @@
-"""Differential privacy of what silos release: budget, noise, clipping bounds, plan."""
+"""Differential privacy of silos' releases: budget, noise, clipping bounds, plan."""
 
 from fairsilo.dp.budget import Budget, BudgetSpent, Ledger, Release, epsilon_of
 from fairsilo.dp.mechanism import Mechanism, Message, deviation, share, smallest_sum

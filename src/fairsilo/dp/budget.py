@@ -1,4 +1,4 @@
-"""The budget (epsilon, delta) and the ledger of what was released against it.
+"""The budget (epsilon, delta) and the ledger of the releases charged to it.
 
 Every release is a Gaussian mechanism: sums over rows plus normal noise of standard deviation
 z * Delta, where Delta bounds how far one row moves the sums (in the Euclidean norm) and z is the
@@ -7,8 +7,8 @@ compose exactly: releases with multipliers z_i are together as private as one wi
 
     1 / z^2 = sum_i 1 / z_i^2
 
-so a plan hands out shares of 1/z^2, and "does one more release fit" is an addition. What was spent
-is told by `dp-accounting` from the sequence of releases itself.
+so a plan hands out shares of 1/z^2, and checking whether one more release fits is an addition. The
+epsilon spent is computed by `dp-accounting` from the sequence of releases.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 
 MARGIN = 1e-6
-"""The part of the budget that is left unspent: dp-accounting rounds its sums up, and what it says
-was spent must not be above what was promised."""
+"""The part of the budget left unspent: dp-accounting rounds its sums up, and the epsilon it
+computes must not exceed the budget."""
 ROUNDING = 1e-9
-"""Shares that add up to the budget may pass it by so much of it, from floating-point sums."""
+"""Relative excess over the budget that is allowed for rounding when shares are added up."""
 
 
 class BudgetSpent(FairSiloError):
-    """The next release would pass the budget; nothing of it has left the silo."""
+    """The next release would exceed the budget; it has not left the silo."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """One noisy answer: what it was, and its noise multiplier."""
+    """One noisy answer: its name and its noise multiplier."""
 
     name: str
     multiplier: float
@@ -47,7 +47,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent: (epsilon, delta)-differential privacy of one row."""
+    """The (epsilon, delta)-differential privacy that is guaranteed to each row."""
 
     epsilon: float
     delta: float
@@ -60,7 +60,7 @@ class Budget:
 
 @dataclass
 class Ledger:
-    """What one silo has released. It is charged before anything leaves, never after."""
+    """One silo's releases. Each is charged before it leaves the silo."""
 
     budget: Budget
     releases: list[Release] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Ledger:
         return self.cost + release.cost <= self.budget.total * (1 + ROUNDING)
 
     def charge(self, release: Release) -> None:
-        """Write the release down, or refuse it."""
+        """Record the release, or raise BudgetSpent."""
         if not self.fits(release):
             raise BudgetSpent(
                 f"releasing the {release.name} would pass the privacy budget of "
@@ -91,13 +91,13 @@ class Ledger:
 
 
 def epsilon_of(releases: tuple[Release, ...], delta: float) -> float:
-    """The epsilon at `delta` of the releases one after the other, by dp-accounting."""
+    """The epsilon at `delta` of all releases composed, by dp-accounting."""
     if not releases:
         return 0.0
     accounting, accountant = accountant_of_losses()
     counts = Counter(one.multiplier for one in releases)
-    # Many equal releases are first made one, exactly, because composing them costs a convolution
-    # for each; the tests compose one by one and get the same number.
+    # Equal releases are first merged into one, which is exact and saves a convolution for each;
+    # the tests compose them one by one and get the same number.
     for multiplier, count in counts.items():
         accountant.compose(accounting.GaussianDpEvent(multiplier / math.sqrt(count)))
     return float(accountant.get_epsilon(delta))
@@ -105,12 +105,12 @@ def epsilon_of(releases: tuple[Release, ...], delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def smallest_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier with which a single release is (epsilon, delta)-private.
+    """The smallest noise multiplier with which a single release is (epsilon, delta)-private.
 
     The exact condition of the Gaussian mechanism (Balle and Wang, 2018): with m = 1/z,
     Phi(m/2 - epsilon/m) - e^epsilon Phi(-m/2 - epsilon/m) <= delta, which rises with m.
     """
-    # Here, because a silo's processes without differential privacy come by and need none of it.
+    # Imported lazily: non-private silos load this module, too, and do not need SciPy.
     from scipy.optimize import brentq
     from scipy.special import log_ndtr, ndtr
 
@@ -123,7 +123,7 @@ def smallest_multiplier(epsilon: float, delta: float) -> float:
 
 
 def accountant_of_losses() -> tuple[Any, Any]:
-    """dp-accounting, and its accountant by privacy loss distributions; or what to install."""
+    """The package dp-accounting and its PLD accountant; an error if it is not installed."""
     try:
         import dp_accounting
         from dp_accounting.pld import PLDAccountant

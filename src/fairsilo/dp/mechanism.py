@@ -1,8 +1,8 @@
-"""What a silo does to its sums before they leave: count the cost, round, add its share of noise.
+"""Make a silo's sums private before they leave: charge the ledger, round, add a share of noise.
 
-Under secure aggregation nobody sees less than a sum over t silos. Each silo then adds noise of
-variance sigma^2 / t, so that any sum that can be opened has at least sigma^2, whoever drops out.
-Without it each silo's message is seen alone, and each adds all of it (t = 1).
+Under secure aggregation only sums over at least t silos are ever seen. Each silo adds noise of
+variance sigma^2 / t, so that any such sum has at least sigma^2, whichever silos drop out. Without
+secure aggregation each silo's message is seen alone, and each adds all of the noise (t = 1).
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ def smallest_sum(silos: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Sums that are about to leave a silo, as they are: noise comes in `share`."""
+    """Sums that are about to leave a silo, still without noise; `share` adds it."""
 
     name: str
     values: Floats
     sensitivity: float
-    """The farthest that one row moves the sums together."""
+    """The largest Euclidean norm by which one row moves the sums."""
     multiplier: float
     """The standard deviation of the noise in units of the sensitivity."""
 
     @property
     def release(self) -> Release:
-        """What the ledger notes of it."""
+        """The ledger's entry for this message."""
         return Release(self.name, self.multiplier)
 
 
 def share(message: Message, smallest: int, silos: int = 1, source: Source = os.urandom) -> Floats:
-    """What leaves: the sums and one silo's share of the noise, or the shares of several in one."""
+    """The sums plus the noise shares of `silos` silos, rounded: what leaves the silo."""
     reach = message.sensitivity
     step = grid(message.multiplier * reach / math.sqrt(smallest))
     scale = message.multiplier * padded(reach, message.values.size, step)
@@ -57,13 +57,13 @@ def share(message: Message, smallest: int, silos: int = 1, source: Source = os.u
 
 
 def deviation(sensitivity: float, multiplier: float, silos: int, smallest: int) -> float:
-    """The standard deviation of the noise in a released sum over so many silos."""
+    """The standard deviation of the noise in a released sum over `silos` silos."""
     return multiplier * sensitivity * math.sqrt(silos / smallest)
 
 
 @dataclass
 class Mechanism:
-    """The silos' noise and their ledgers, which are all alike: each answers every question."""
+    """The silos' noise and one ledger for all: every silo answers every query, so all are equal."""
 
     ledger: Ledger
     silos: int
@@ -74,10 +74,10 @@ class Mechanism:
     """How many numbers each silo has sent."""
 
     def release(self, messages: Sequence[Message]) -> Floats:
-        """The sum of what the silos send, noise and all.
+        """The sum of the silos' messages with noise.
 
-        One message per silo; or one for all of them together, which then carries the noise of all
-        their shares: the same distribution for less work.
+        Takes one message per silo, or one for all silos, to which the noise of all their shares is
+        added at once: the same distribution for less work.
         """
         first = messages[0]
         self.ledger.charge(first.release)

@@ -1,11 +1,11 @@
 """Gaussian noise on a grid, from the operating system's generator.
 
-The weakness of textbook noise is floating point: the last bits of `sum + noise` can tell which sum
-was there (Mironov, 2012). Here a silo first rounds its sums to a grid of step g, a power of two far
-below the noise, and adds noise rounded to the same grid. Multiples of g below 2^53 g are exact in
-float64, so the addition is exact and the result has no last bits to read: it is the continuous
-mechanism X + Z, with X on the grid, rounded afterwards. Rounding X moves every coordinate by up to
-g/2, which `padded` adds to the sensitivity.
+The weakness of textbook noise is floating point: the last bits of `sum + noise` can reveal the sum
+(Mironov, 2012). Here a silo first rounds its sums to a grid of step g, a power of two far below the
+noise, and adds noise rounded to the same grid. Multiples of g below 2^53 g are exact in float64, so
+the addition is exact and no low bits leak: the result is the continuous mechanism X + Z, with X on
+the grid, rounded afterwards. Rounding X moves every coordinate by up to g/2, which `padded` adds to
+the sensitivity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 
 Source = Callable[[int], bytes]
-"""Gives so many random bytes. Only tests take another one than the operating system's."""
+"""Returns n random bytes. Only tests use another source than the operating system's."""
 
 FINE = 24
 """The grid is this many powers of two below the noise's standard deviation."""
@@ -28,7 +28,7 @@ EXACT = 2.0**52
 
 
 def normal(size: int, source: Source = os.urandom) -> Floats:
-    """Standard normal numbers by Box and Muller from 53-bit uniforms; none is beyond 8.6."""
+    """Standard normal numbers by Box and Muller from 53-bit uniforms; none exceeds 8.6."""
     half = (size + 1) // 2
     words = np.frombuffer(source(16 * half), dtype="<u8").reshape(2, half) >> np.uint64(11)
     uniform = (words + 1.0) * 2.0**-53
@@ -43,7 +43,7 @@ def grid(scale: float) -> float:
 
 
 def padded(sensitivity: float, size: int, step: float) -> float:
-    """How far one row moves `size` sums that are then rounded to a grid."""
+    """The sensitivity of `size` sums after they are rounded to a grid."""
     return sensitivity + step * math.sqrt(size)
 
 

@@ -1,10 +1,10 @@
-"""How a budget is handed out before training begins.
+"""How a budget is divided before training begins.
 
-    encoder      the encoder's sums, and the counts of the cells
-    objective    gradients, and once the curvature
-    constraint   the losses of the cells, which the D_k are made of, and once those of the end
+    encoder      the encoder's sums, and the row counts of the cells
+    objective    the gradients of every round, and one curvature matrix
+    constraint   the losses of the cells in every round (for the D_k), and those of the final model
 
-The three shares are of 1/z^2 (see `budget`). Each of R rounds gets the same.
+The three shares are of 1/z^2 (see `budget`). All R rounds get equal parts.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fairsilo.dp.budget import Budget
 from fairsilo.errors import FairSiloError
 
 COUNTS = 0.3
-"""The counts' part of the encoder's share."""
+"""The part of the encoder's share for the row counts."""
 CURVATURE = 0.2
-"""The curvature's part of the objective's share, where a solver asks for it."""
+"""The part of the objective's share for the curvature, if the solver asks for it."""
 FINAL = 0.2
-"""The part of the constraint's share that measures the trained model."""
+"""The part of the constraint's share for measuring the trained model."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Clip:
-    """How much of one row can enter a sum: bounds on its gradient, loss and curvature."""
+    """Bounds on what one row adds to a sum: its gradient, loss and curvature."""
 
     gradient: float = 1.0
     """The largest Euclidean norm of a row's gradient; longer ones are shortened to it."""
@@ -68,7 +68,7 @@ class Plan:
 
     @classmethod
     def of(cls, budget: Budget, split: Split, rounds: int, curvature: bool) -> Self:
-        """Hand out the whole budget over `rounds` rounds, with or without a curvature matrix."""
+        """Divide the whole budget over `rounds` rounds, with or without a curvature matrix."""
         once = CURVATURE * curvature
 
         def multiplier(share: float) -> float:

@@ -1,35 +1,24 @@
-"""Engines: who computes the sums."""
+"""Engines: who answers the questions. The network's is `fairsilo.network.engine`."""
 
-from fairsilo.engine.base import Outcome, Watch, numbers_down, numbers_up
-from fairsilo.engine.clientwise import Clientwise
-from fairsilo.engine.coded import Coded, Layout, Table, code, dense
-from fairsilo.engine.collect import aligned, collect
-from fairsilo.engine.pooled import Pooled
-from fairsilo.engine.private import FromCells, Private, noisy_counts, noisy_outcomes
-from fairsilo.engine.sums import Measure, Rows, even, local_sums, row_sums, stack_silos
+from fairsilo.engine.base import Changed, Engine, solve_by_asking
+from fairsilo.engine.clientwise import Clientwise, federation_of, silos_of
+from fairsilo.engine.pooled import Pooled, solve_many
+from fairsilo.engine.private import FromCells, Private, solver_under_noise
+
+ENGINES = ("pooled", "clientwise")
+"""The engines of a simulation by their names on the command line."""
 
 __all__ = [
+    "ENGINES",
+    "Changed",
     "Clientwise",
-    "Coded",
+    "Engine",
     "FromCells",
-    "Layout",
-    "Measure",
-    "Outcome",
     "Pooled",
     "Private",
-    "Rows",
-    "Table",
-    "Watch",
-    "aligned",
-    "code",
-    "collect",
-    "dense",
-    "even",
-    "local_sums",
-    "noisy_counts",
-    "noisy_outcomes",
-    "numbers_down",
-    "numbers_up",
-    "row_sums",
-    "stack_silos",
+    "federation_of",
+    "silos_of",
+    "solve_by_asking",
+    "solve_many",
+    "solver_under_noise",
 ]

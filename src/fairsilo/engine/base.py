@@ -1,44 +1,73 @@
-"""What an engine is given and what it leaves: an `Outcome` with the history of the rounds."""
+"""An engine answers questions with sums over silos; it does not matter where the silos are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from fairsilo.arrays import Floats
-from fairsilo.solver.base import Order, Record, Status
+from fairsilo.engine.loop import drive
+from fairsilo.fairness.constraint import Totals
+from fairsilo.predictor.base import Predictor
+from fairsilo.question.base import Problem, Question
+from fairsilo.question.round import Round
+from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
 
-Watch = Callable[[int, Record], None]
-"""Called as rounds go by with the number of rounds so far and the last one's record."""
+
+class Changed(Exception):
+    """The silos changed within a round: its sums do not compare with those before it."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Where a solver ended."""
+class Engine(Protocol):
+    """Pooled, clientwise and network are engines. Methods know nothing else of them."""
 
-    theta: Floats
-    status: Status
-    rounds: int
-    history: Record
-    """Arrays with one entry per round."""
+    min_cell: int | None
+    """Below how many rows a cell takes no part in constraints; None: each silo decides."""
 
     @property
-    def last(self) -> Record:
-        """The record of the last round."""
-        return Record(*(np.asarray(values)[-1] for values in vars(self.history).values()))
+    def clients(self) -> int:
+        """How many silos take part."""
+
+    def ask(self, problem: Problem, question: Question) -> Any:
+        """The sum of the silos' answers, as the question reads it; raises `Changed`."""
+
+    def count(self, problem: Problem) -> Totals:
+        """The answer to `Counts`, as it stands: after a silo was lost, of the others."""
+
+    def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
+        """Drive the problem's solver from the model's start to its end."""
+
+    def own(self) -> tuple[Predictor, ...]:
+        """The silos' own models, as far as this engine may see them."""
 
 
-def numbers_up(order: Order, parameters: int, constraints: int) -> int:
-    """How many numbers one silo sends per round; of the Hessian, one triangle."""
-    if order is Order.LAGRANGIAN:
-        return 1 + constraints + parameters
-    first = (1 + constraints) * (1 + parameters)
-    triangle = parameters * (parameters + 1) // 2
-    return first + (triangle if order is Order.SECOND else 0)
+def answers(engine: Engine, problem: Problem) -> Any:
+    """What a solver asks for, as `drive` wants it: each query is a `Round`."""
+
+    def answer(query: Query, order: Order) -> Sums:
+        sums: Sums = engine.ask(
+            problem,
+            Round(
+                theta=np.asarray(query.theta, np.float64),
+                mu=np.asarray(query.mu, np.float64),
+                order=order.value,
+                totals=engine.count(problem).to_vector(),
+                rest=problem.rest,
+                limited=bool(problem.constraints),
+            ),
+        )
+        return sums
+
+    return answer
 
 
-def numbers_down(parameters: int, constraints: int) -> int:
-    """How many numbers one silo receives per round: theta and mu."""
-    return parameters + constraints
+def solve_by_asking(engine: Engine, problem: Problem, watch: Watch | None = None) -> Outcome:
+    """One question a round."""
+    return drive(
+        problem.solver,
+        answers(engine, problem),
+        problem.model.start(problem.seed),
+        problem.limits,
+        problem.rounds,
+        watch,
+    )

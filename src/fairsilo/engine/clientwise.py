@@ -1,101 +1,85 @@
-"""`clientwise`: a loop over silos, each of which answers for its own rows.
+"""`clientwise`: every silo answers for its own rows, one after the other, in this process.
 
-Slower than `pooled` and the same numbers. What a silo is about to send passes through
-`release`, where a privacy step (clipping, noise, refusal) can act on it, before it is added.
+Slower than `pooled` and the same numbers; the code of a silo's answer is the network's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial, reduce
-from itertools import pairwise
+from collections.abc import Sequence
+from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fairsilo.compute import Array, jax, jnp
-from fairsilo.engine.base import Outcome, Watch
-from fairsilo.engine.loop import drive
-from fairsilo.engine.sums import Measure, Rows, row_sums
-from fairsilo.model.base import Model
-from fairsilo.solver.base import Order, Query, Solver, Sums
-
-Release = Callable[[int, Sums], Sums]
-"""What silo number i does to its message before it leaves."""
+from fairsilo.arrays import Floats
+from fairsilo.engine.base import solve_by_asking
+from fairsilo.fairness.constraint import Totals
+from fairsilo.partition.federation import Federation
+from fairsilo.predictor.base import Predictor
+from fairsilo.question.base import Part, Problem, Question, Silo
+from fairsilo.question.counts import Counts
+from fairsilo.solver.base import Outcome, Watch
 
 
-def send_as_is(silo: int, message: Sums) -> Sums:
-    """The plain mode: nothing is done to the message."""
-    return message
-
-
-_answer = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
+def silos_of(
+    train: Federation, test: Sequence[Part] | None = None, min_cell: int = 0
+) -> list[Silo]:
+    """The silos of a federation, with test rows of their own or without any."""
+    none = Part(train.y[:0], train.s[:0], train.x[:0])
+    return [
+        Silo(
+            Part(train.y[own], train.s[own], train.x[own]),
+            none if test is None else test[i],
+            min_cell,
+            i,
+        )
+        for i, own in enumerate(train.silos())
+    ]
 
 
 class Clientwise:
-    """Answers queries silo by silo; `offsets` says where each silo's rows begin and end."""
+    """Answers of silos in this process, added."""
 
-    def __init__(
-        self,
-        model: Model,
-        rows: Rows,
-        offsets: Sequence[int] | npt.NDArray[np.int64],
-        release: Release = send_as_is,
-        local: bool = False,
-        measure: Measure = "loss",
-    ) -> None:
-        self.model = model
-        self.measure: Measure = measure
-        self.local = local
-        self.release = release
-        self.silos = [padded(rows, start, stop) for start, stop in pairwise(offsets)]
+    def __init__(self, silos: Sequence[Silo]) -> None:
+        self.silos = list(silos)
+        self.min_cell: int | None = max((silo.min_cell for silo in self.silos), default=0)
+        self._totals: dict[Any, Totals] = {}
 
-    def answer(self, query: Query, order: Order) -> Sums:
-        """The sum of what the silos release; under `local`, each D_k stays its silo's own."""
-        if not self.local:
-            return reduce(add, (self._message(i, query, order) for i in range(len(self.silos))))
-        own = [Query(query.theta, mu) for mu in query.mu.reshape(len(self.silos), -1)]
-        messages = [self._message(i, asked, order) for i, asked in enumerate(own)]
-        total, jac = reduce(add, messages), None
-        if total.jac is not None:
-            jac = jnp.concatenate([m.jac for m in messages if m.jac is not None])
-        return replace(total, d=jnp.concatenate([m.d for m in messages]), jac=jac)
+    @property
+    def clients(self) -> int:
+        """How many silos there are."""
+        return len(self.silos)
 
-    def _message(self, i: int, query: Query, order: Order) -> Sums:
-        """What silo number i sends."""
-        answered = _answer(self.model, order, self.silos[i], query, self.measure)
-        return self.release(i, answered)
+    def ask(self, problem: Problem, question: Question) -> Any:
+        """Every silo's answer, added as they come."""
+        question.check(problem)
+        total: Floats = reduce(add, (question.answer(problem, silo) for silo in self.silos))
+        return question.read(problem, total)
 
-    def solve(
-        self,
-        solver: Solver,
-        theta0: npt.ArrayLike,
-        epsilon: npt.ArrayLike,
-        rounds: int,
-        watch: Watch | None = None,
-    ) -> Outcome:
-        """One run: theta0 (p,), epsilon (K,)."""
-        return drive(solver, self.answer, theta0, epsilon, rounds, watch)
+    def count(self, problem: Problem) -> Totals:
+        """The counts, asked for once."""
+        key = (problem.constraints, problem.rest, problem.seed)
+        if key not in self._totals:
+            self._totals[key] = self.ask(problem, Counts(problem.rest))
+        return self._totals[key]
+
+    def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
+        """One question a round."""
+        return solve_by_asking(self, problem, watch)
+
+    def own(self) -> tuple[Predictor, ...]:
+        """The silos' own models."""
+        return tuple(silo.own for silo in self.silos if silo.own is not None)
 
 
-def padded(rows: Rows, start: int, stop: int) -> Rows:
-    """A silo's rows, filled up with rows of weight zero to a power of two.
-
-    Silos of any size then share a few compiled programs instead of one each.
-    """
-    size = int(stop - start)
-    extra = (1 << max(size - 1, 0).bit_length()) - size
-    cast = partial(jnp.asarray, dtype=jnp.float64)
-
-    def lay(leaf: Array) -> Array:
-        part = np.pad(np.asarray(leaf[start:stop]), ((0, extra), (0, 0)))
-        return jnp.asarray(part) if np.issubdtype(part.dtype, np.integer) else cast(part)
-
-    return Rows(
-        jax.tree.map(lay, rows.x),
-        jnp.asarray(np.pad(np.asarray(rows.y[start:stop]), (0, extra)), jnp.int32),
-        cast(np.pad(np.asarray(rows.w[start:stop]), (0, extra))),
-        cast(np.pad(np.asarray(rows.v[:, start:stop]), ((0, 0), (0, extra)))),
+def federation_of(silos: Sequence[Silo], problem: Problem) -> Federation:
+    """The rows to train on, laid end to end."""
+    parts = [silo.rows(problem, problem.rest) for silo in silos]
+    return Federation(
+        np.concatenate([part.x for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.s for part in parts]),
+        np.cumsum([0, *map(len, parts)]),
+        *problem.shape,
     )

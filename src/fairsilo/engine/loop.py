@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairsilo.compute import jax, jnp, quickly_compiled
-from fairsilo.engine.base import Outcome, Watch
-from fairsilo.solver.base import Order, Query, Record, Solver, Status, Sums
+from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch
 
 Answer = Callable[[Query, Order], Sums]
 

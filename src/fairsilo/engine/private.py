@@ -11,156 +11,152 @@ at theta = 0 it is sum_j x_j x_j' / 4, an upper bound of what it is elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fairsilo.arrays import Floats
 from fairsilo.compute import jnp
-from fairsilo.dp import Clip, Mechanism, Plan
-from fairsilo.engine.base import Outcome, Watch
-from fairsilo.engine.clientwise import padded
+from fairsilo.dp import Clip, Mechanism
+from fairsilo.engine.clientwise import Clientwise
 from fairsilo.engine.loop import drive
-from fairsilo.engine.messages import (
-    count_message,
-    counts_of,
-    every,
-    matrix_of,
-    members,
-    members_and_others,
-    outcome_message,
-    outcomes_of,
-    round_messages,
-)
-from fairsilo.engine.sums import Rows
-from fairsilo.fairness.constraint import Dgeo, compared_cells
-from fairsilo.model.base import Model
-from fairsilo.partition.federation import Federation
-from fairsilo.solver.base import Order, Query, Solver, Sums
+from fairsilo.fairness.constraint import Constraint, Totals
+from fairsilo.question.base import Part, Problem, Question, Silo
+from fairsilo.question.cells import Cells, NoisyCounts, compared_cells, promised
+from fairsilo.solver import Noisy, Solver
+from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
 
 Ask = Callable[[Floats, bool], Sequence[Floats]]
-"""(theta, with curvature or not) -> the released sums of `messages.round_messages`."""
+"""(theta, with curvature or not) -> what `Cells` reads: gradients, losses, curvature."""
 
 
 class FromCells:
     """What a solver wants to know, from released sums of cells and nothing else."""
 
-    def __init__(self, constraints: Sequence[Dgeo], counts: Floats, ask: Ask) -> None:
-        self.constraints, self.ask = tuple(constraints), ask
-        self.cells = compared_cells(constraints)
+    def __init__(self, constraints: Sequence[Constraint], counts: Floats, ask: Ask) -> None:
+        self.ask = ask
+        self.cells = compared_cells(constraints, *counts.shape)
+        sides = [one.sides(*counts.shape) for one in constraints]
+        self.plus, self.minus = (
+            np.array([[side[k][cell] for cell in self.cells] for side in sides], np.float64)
+            .reshape(len(sides), len(self.cells))
+            for k in (0, 1)
+        )  # fmt: skip
         self.hess: Floats | None = None
         self.count(counts)
 
     def count(self, counts: Floats) -> None:
         """Divide by these counts from now on, the answer that is being made included."""
-        self.sizes = np.array([counts[cell] for cell in self.cells])
+        sizes = np.array([counts[cell] for cell in self.cells])
+        plus, minus = self.plus @ sizes, self.minus @ sizes
+        self.weights = self.plus / plus[:, None] - self.minus / np.maximum(minus, 1.0)[:, None]
+        """How much a cell's sum counts in each D_k, (constraints, cells)."""
         self.rows = float(counts.sum())
 
     def answer(self, query: Query, order: Order) -> Sums:
         """The sums of a round, noise and all."""
         theta = np.asarray(query.theta)
         bent = order is Order.SECOND and self.hess is None
-        flat, losses, *more = self.ask(theta, bent)
+        gradients, losses, *more = self.ask(theta, bent)
         if bent:
-            self.hess = matrix_of(more[0], theta.size) / self.rows
-        gradients = flat.reshape(-1, theta.size)
+            self.hess = more[0] / self.rows
         loss, grad = losses.sum() / self.rows, gradients.sum(axis=0) / self.rows
-        place = {cell: i for i, cell in enumerate(self.cells)}
-        pairs = [(place[k.a, k.c], place[k.b, k.c]) for k in self.constraints]
-        means, slopes = losses[:-1] / self.sizes, gradients[:-1] / self.sizes[:, None]
-        d = np.array([means[a] - means[b] for a, b in pairs])
-        jac = np.array([slopes[a] - slopes[b] for a, b in pairs]).reshape(len(pairs), grad.size)
+        d, jac = self.weights @ losses[:-1], self.weights @ gradients[:-1]
         if order is Order.LAGRANGIAN:
-            mixed = grad + np.asarray(query.mu) @ jac
-            return Sums(jnp.asarray(loss), jnp.asarray(d), jnp.asarray(mixed))
-        hess = jnp.asarray(self.hess) if order is Order.SECOND else None
-        value, gap, slope, slopes_d = map(jnp.asarray, (loss, d, grad, jac))
-        return Sums(value, gap, slope, slopes_d, hess)
+            return Sums(*map(jnp.asarray, (loss, d, grad + np.asarray(query.mu) @ jac)))
+        sums = Sums(*map(jnp.asarray, (loss, d, grad, jac)))
+        return replace(sums, hess=jnp.asarray(self.hess)) if order is Order.SECOND else sums
 
     def noise(self, deviation: float) -> float:
         """The standard deviation of a coordinate of grad L: the noise of all cells, over m."""
         return float(deviation * np.sqrt(len(self.cells) + 1) / self.rows)
 
 
-class Private:
-    """Answers queries under differential privacy; `whole` sums all silos' rows in one go."""
+def solver_under_noise(solver: Solver, rounds: int, noise: float, clip: Clip) -> Solver:
+    """The solver for sums whose gradients have that noise in a coordinate: Newton has its own."""
+    return Noisy(rounds, noise, clip.curvature) if solver.name == "newton" else solver
 
-    def __init__(
-        self,
-        model: Model,
-        federation: Federation,
-        constraints: Sequence[Dgeo],
-        counts: Floats,
-        mechanism: Mechanism,
-        plan: Plan,
-        clip: Clip,
-        whole: bool = False,
-    ) -> None:
-        self.model, self.mechanism, self.plan, self.clip = model, mechanism, plan, clip
-        self.server = FromCells(constraints, counts, self._released)
-        inside = members_and_others(federation.y, federation.s, self.server.cells)
-        self.silos = _silos(federation, inside, whole)
 
-    def answer(self, query: Query, order: Order) -> Sums:
-        """The sums of a round, noise and all."""
-        return self.server.answer(query, order)
+class Private(Clientwise):
+    """Silos in this process whose answers carry noise; `whole` sums all their rows in one go."""
 
-    def _released(self, theta: Floats, curvature: bool) -> list[Floats]:
-        own = (
-            round_messages(self.model, rows, theta, self.plan, self.clip, curvature)
-            for rows in self.silos
-        )
-        return [self.mechanism.release(messages) for messages in zip(*own, strict=True)]
+    def __init__(self, silos: Sequence[Silo], mechanism: Mechanism, whole: bool = False) -> None:
+        super().__init__([_together(silos)] if whole else silos)
+        self.mechanism, self._clients = mechanism, len(silos)
+        self._counts: Floats | None = None
 
     @property
-    def gradient_noise(self) -> float:
-        """The standard deviation of a coordinate of grad L."""
-        return self.server.noise(self.mechanism.deviation(self.clip.gradient, self.plan.gradient))
+    def clients(self) -> int:
+        """How many silos there are."""
+        return self._clients
 
-    def solve(
-        self,
-        solver: Solver,
-        theta0: npt.ArrayLike,
-        epsilon: npt.ArrayLike,
-        rounds: int,
-        watch: Watch | None = None,
-    ) -> Outcome:
-        """One run: theta0 (p,), epsilon (K,)."""
-        return drive(solver, self.answer, theta0, epsilon, rounds, watch)
+    def ask(self, problem: Problem, question: Question) -> Any:
+        """The sum of what the silos release, noise and all."""
+        if not question.private:
+            return super().ask(problem, question)
+        question.check(problem)
+        each = zip(*(question.messages(problem, silo) for silo in self.silos), strict=True)
+        released = [self.mechanism.release(messages) for messages in each]
+        return question.read(problem, np.concatenate(released))
+
+    def deviation(self, reach: float, multiplier: float) -> float:
+        """The standard deviation of the noise in a released sum over all silos."""
+        return self.mechanism.deviation(reach, multiplier)
+
+    def counts(self, problem: Problem) -> Floats:
+        """m^{s,c} with noise, released once."""
+        if self._counts is None:
+            self._counts = self.ask(problem, NoisyCounts())
+        return self._counts
+
+    def count(self, problem: Problem) -> Totals:
+        """The noisy counts as whole numbers."""
+        cells = np.rint(self.counts(problem)).astype(np.int64)
+        none = np.zeros(len(problem.constraints), np.int64)
+        return Totals(int(cells.sum()), cells, none)
+
+    def noise(self, problem: Problem) -> float:
+        """The standard deviation of the noise in a coordinate of grad L."""
+        plan, clip = promised(problem).plan, promised(problem).clip
+        return self._server(problem).noise(self.deviation(clip.gradient, plan.gradient))
+
+    def under_noise(self, problem: Problem) -> Problem:
+        """The problem with the solver that noise makes of it."""
+        noise, clip = self.noise(problem), promised(problem).clip
+        return replace(
+            problem, solver=solver_under_noise(problem.solver, problem.rounds, noise, clip)
+        )
+
+    def _server(self, problem: Problem) -> FromCells:
+        limited = bool(problem.constraints)
+
+        def ask(theta: Floats, curvature: bool) -> Sequence[Floats]:
+            found: Sequence[Floats] = self.ask(problem, Cells(theta, curvature, limited))
+            return found
+
+        return FromCells(problem.constraints, self.counts(problem), ask)
+
+    def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
+        """One question a round, every answer with noise."""
+        problem = self.under_noise(problem)
+        start = problem.model.start(problem.seed)
+        return drive(
+            problem.solver, self._server(problem).answer, start, problem.limits, problem.rounds,
+            watch,
+        )  # fmt: skip
 
 
-def noisy_counts(
-    federation: Federation, mechanism: Mechanism, plan: Plan, whole: bool = False
-) -> Floats:
-    """m^{s,c} with noise."""
-    shape = federation.groups, federation.classes
-    parts = [federation] if whole else federation.parts()
-    own = [count_message(part.y, part.s, *shape, plan) for part in parts]
-    return counts_of(mechanism.release(own), *shape)
+def _together(silos: Sequence[Silo]) -> Silo:
+    """All silos' training rows as one silo's."""
+    import pandas as pd
 
-
-def noisy_outcomes(
-    model: Model,
-    federation: Federation,
-    theta: Floats,
-    mechanism: Mechanism,
-    plan: Plan,
-    clip: Clip,
-    whole: bool = False,
-) -> tuple[Floats, Floats]:
-    """Losses and rows predicted right of every (group, class) cell under the trained model."""
-    shape = federation.groups, federation.classes
-    inside = members(federation.y, federation.s, every(*shape))
-    own = [
-        outcome_message(model, rows, theta, plan, clip)
-        for rows in _silos(federation, inside, whole)
-    ]
-    return outcomes_of(mechanism.release(own), *shape, clip)
-
-
-def _silos(federation: Federation, inside: Floats, whole: bool) -> list[Rows]:
-    """Every silo's rows, or all in one, with their cells in the place of v."""
-    rows = Rows(federation.x, federation.y, np.ones(federation.rows), inside)  # type: ignore[arg-type]
-    offsets = np.array([0, federation.rows]) if whole else federation.offsets
-    return [padded(rows, start, stop) for start, stop in pairwise(offsets)]
+    parts = [silo.train for silo in silos]
+    frames = [part.frame for part in parts if part.frame is not None]
+    whole = Part(
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.s for part in parts]),
+        np.concatenate([part.x for part in parts]),
+        pd.concat(frames) if frames else None,
+    )
+    return Silo(whole, silos[0].test)

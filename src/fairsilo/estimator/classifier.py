@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,25 +19,28 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jnp
 from fairsilo.estimator.declared import declared_features
 from fairsilo.estimator.errors import as_value_errors
+from fairsilo.estimator.fitted_state import Kept
 from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
-from fairsilo.estimator.kept import Kept
 from fairsilo.estimator.outcome import Fitted, train, train_privately
 from fairsilo.estimator.problem import Compared, prepare
 from fairsilo.estimator.settings import options_of, seed_of
+from fairsilo.fairness import DEFAULT, Notion
+from fairsilo.method import DEFAULT as DEFAULT_METHOD
+from fairsilo.method import METHODS, Method
+from fairsilo.method.fedavg import fedavg
+from fairsilo.model import Model
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.private import Privately
+from fairsilo.run.private import mechanism_of
+from fairsilo.solver import Solver
 from fairsilo.threshold import FEWEST
-
-BY_GROUP = ("eo", "ceo")
-"""These treat the groups apart, so that predicting needs the group."""
 
 
 def _has_scores(estimator: FedFairClassifier) -> bool:
-    if estimator.method in ("st", *BY_GROUP):
-        raise AttributeError(
-            f"method {estimator.method!r} has no decision_function: use predict_proba"
-        )
+    method = estimator.method
+    spec = method if isinstance(method, Method) else METHODS.get(str(method))
+    if spec is not None and spec.own_models:
+        raise AttributeError(f"method {spec.name!r} has no decision_function: use predict_proba")
     return True
 
 
@@ -59,7 +63,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pairs, ``{("Female", "Male"): 0.02}`` (with ``against="rest"`` of single groups,
         ``{"Female": 0.02}``); the others have 0.05. For `method="af"` its trade-off tau; `fedavg`,
         `eo` and `ceo` do not use it.
-    method : str, default="fedfair"
+    method : str or Method, default="fedfair"
         - ``fedfair``: the constraints above, estimated over all clients.
         - ``lco``: every client's own estimate is a constraint. Needs `clients`.
         - ``fedavg``: no constraint; the gap is only measured.
@@ -70,11 +74,12 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, a fixed schedule of
           rounds. Its adversary does not see columns of X that have the name of
           `sensitive_features`.
-    model : {"lr", "mlp"}, default="lr"
-        Logistic regression without penalty (multinomial for several classes), or a network with
-        hidden layers of 8 and 4 ReLU units.
-    solver : str, default=None
-        ``newton``, ``lbfgs`` or ``agp`` (the paper's). None takes Newton, and L-BFGS for models
+    model : {"lr", "mlp"} or callable, default="lr"
+        Logistic regression without penalty (multinomial for several classes), a network with
+        hidden layers of 8 and 4 ReLU units, or a function from (features, classes) to a Model.
+    solver : str or Solver, default=None
+        ``newton``, ``lbfgs`` or ``agp`` (the paper's), or an object such as
+        ``Newton(tolerance=1e-9)``. None takes Newton, and L-BFGS for models
         too large for it.
     estimator : {"pooled", "mean"}, default="pooled"
         The gap of the union of all rows, or the paper's average of the clients' gaps.
@@ -88,7 +93,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     pool : int, default=None
         Groups with fewer rows than this in a protected class are compared as one, "(other)".
         None pools none.
-    notion : str, default="equal-opportunity"
+    notion : str or Notion, default="equal-opportunity"
         What is to be equal: ``equal-opportunity`` and ``equalized-odds`` (losses in the protected
         classes, in all classes), ``demographic-parity`` (how readily the protected class is
         predicted), ``accuracy-parity`` (losses on the whole), or ``bounded-loss`` (no group's mean
@@ -105,15 +110,15 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The seed of the network's start, and of what EO and CEO draw. None is 0: a fit is
         repeatable in any case.
     dp_epsilon : float, default=None
-        Differential privacy of a training row: the most that the fit may show of one. For
+        The epsilon of differential privacy of a training row, spent by the whole fit. For
         `method` "fedfair" and "fedavg"; needs `bounds`. The noise is not seeded, so that no two
-        fits are alike, and nothing but noisy sums is told of the training rows.
+        fits are alike. Figures of the training rows come from the noisy sums alone.
     dp_delta : float, default=1e-5
-        The chance of showing more; far below one over the rows.
+        The delta of differential privacy; choose it far below one over the number of rows.
     bounds : dict, default=None
-        Of every column of X what is publicly known, and not read off the rows: a number's
-        ``(lowest, highest)``, a category's list of values. The classes and the groups that are
-        found are taken to be public.
+        For every column of X, from public knowledge and not from the rows: a number's
+        ``(lowest, highest)``, a category's list of values. The classes and groups in the data are
+        taken to be public.
 
     Attributes
     ----------
@@ -131,8 +136,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         One row per round: loss, each D and its multiplier, step, residual, violation.
     constraints_ : DataFrame
         pair, class, D, epsilon, multiplier (for `lco` also client; for `st` the clients' mean). A
-        method without limit on D has the measured gap, and NaN for the rest. With `target_deo` by
-        proxy, D is a difference of error rates and epsilon the target.
+        method without a limit on D has the measured gap, and NaN otherwise. With `target_deo` by
+        proxy, D is a difference of error rates and epsilon is the target.
     dp_ : dict or None
         With `dp_epsilon`: epsilon_spent, delta, releases and the noise of each.
     coef_, intercept_, encoded_names_ : ndarray
@@ -141,8 +146,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    X is taken as it is: numbers are standardised, with a missing one set to the mean and marked in
-    a column of its own; every other column is a category, one-hot. The sensitive feature is a
+    X needs no preparation: numbers are standardised, with missing ones set to the mean and marked
+    in an extra column; every other column is a category, one-hot. The sensitive feature is a
     feature of the model only if it is a column of X, too. Without `sensitive_features` there is no
     constraint, and a warning says so.
 
@@ -165,15 +170,15 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         epsilon: Any = 0.05,
         *,
-        method: str = "fedfair",
-        model: str = "lr",
-        solver: str | None = None,
+        method: str | Method = DEFAULT_METHOD.name,
+        model: str | Callable[[int, int], Model] = "lr",
+        solver: str | Solver | None = None,
         estimator: str = "pooled",
         protected_class: Any = None,
         groups: Any = None,
         against: str = "pairs",
         pool: int | None = None,
-        notion: str = "equal-opportunity",
+        notion: str | Notion = DEFAULT.name,
         target_deo: float | None = None,
         target_by: str = "proxy",
         max_rounds: int | None = None,
@@ -225,28 +230,30 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted classifier.
         """
         options = options_of(self.get_params(deep=False))
-        # y first: scikit-learn forgets the names of X's columns when it is given y alone.
+        # y before X: validating y alone makes scikit-learn forget the names of X's columns.
         self.classes_, codes = classes_of(self, y)
         frame = table_of(self, X, reset=True)
         check_consistent_length(frame, codes)
         with as_value_errors():
             holders = clients_of(clients, len(frame), options.method)
             compared = self._compared(sensitive_features, len(frame), options.method)
-            if not compared.protected and options.method in ("fedfair", "lco"):
-                options = replace(options, method="fedavg", epsilons=(), target_deo=None)
+            if not compared.protected and METHODS[options.method].shared:
+                options = replace(options, method=fedavg.name, epsilons=(), target_deo=None)
             classes = self.classes_.tolist()
             rows = (frame, codes, classes, compared, holders)
             if options.dp_epsilon is None:
                 prepared = prepare(*rows, options)
                 self._keep(prepared, train(options, prepared, classes), options)
             else:
-                # Among fewer than three clients a sum hides nobody.
+                # A sum over fewer than three clients does not hide their values.
                 noise = "shared" if len(holders[1]) >= FEWEST else "full"
-                private = Privately.of(replace(options, dp_noise=noise))
+                options = replace(options, dp_noise=noise)
+                mechanism = mechanism_of(options)
                 declared = declared_features(frame, self.bounds)
-                prepared = prepare(*rows, private.options, declared, private.fit)
-                self._keep(prepared, train_privately(private, prepared, classes), options)
-        if not self.converged_ and options.method != "af" and self.dp_ is None:
+                prepared = prepare(*rows, options, declared, mechanism)
+                fitted = train_privately(options, prepared, mechanism, classes)
+                self._keep(prepared, fitted, options)
+        if not self.converged_ and not METHODS[options.method].own_solver and self.dp_ is None:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
                 ConvergenceWarning,
@@ -262,11 +269,11 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : DataFrame or array of shape (n_samples, n_features)
-            The columns that `fit` saw. A category that training never saw is none of the known.
+            The columns that `fit` saw. A new category counts as none of the known ones.
         sensitive_features : Series, DataFrame or array, default=None
             The group of every row: needed by `eo` and `ceo`, not used by the others.
         random_state : int or RandomState, default=None
-            The seed of the draws of `eo` and `ceo`; None is the classifier's own.
+            The seed of the draws of `eo` and `ceo`; None is that of the classifier.
 
         Returns
         -------
@@ -308,18 +315,18 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 groups=self.groups,
                 protected_class=self.protected_class,
             )
-            if method in (*BY_GROUP, "af") and len(compared.protected) > 1:
+            if METHODS[method].one_pair and len(compared.protected) > 1:
                 raise ValueError(
                     f"method {method!r} has one protected_class but {self.protected_class!r} are "
                     "several: name one, or use method='fedfair'"
                 )
             return compared
-        if method in (*BY_GROUP, "af"):
+        if METHODS[method].one_pair:
             raise ValueError(
                 f"method {method!r} compares groups but sensitive_features is missing: pass "
                 "sensitive_features=..., one value per row"
             )
-        if method != "fedavg":
+        if METHODS[method].limited:
             warnings.warn(
                 "sensitive_features is missing, so the classifier is trained without a fairness "
                 "constraint: pass sensitive_features=... to fit, or method='fedavg' if you mean it",
@@ -329,7 +336,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Compared.nobody(rows)
 
     def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:
-        """Set the results."""
+        """Set the attributes that describe the fit."""
         self.clients_ = np.array(prepared.client_names, dtype=object)
         self.n_iter_ = fitted.rounds
         self.converged_ = fitted.converged
@@ -340,7 +347,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._keep_model(Kept.of(prepared, fitted.trained, options))
 
     def _keep_model(self, kept: Kept) -> None:
-        """Set the model; coefficients that an earlier fit had and this one has not are dropped."""
+        """Set the model and its coefficients, or remove those of an earlier fit."""
         self.groups_ = np.array(kept.encoder.schema.groups, dtype=object)
         self.encoded_names_ = np.array(kept.encoder.feature_names, dtype=object)
         self._kept = kept
@@ -353,7 +360,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.intercept_ = np.asarray(layer["bias"])
 
     def _rows(self, X: Any, sensitive_features: Any) -> tuple[Floats, Ints]:
-        """New rows, encoded, and their groups."""
+        """Encode new rows and look up their groups."""
         check_is_fitted(self)
         frame = table_of(self, X, reset=False)
         groups = self._kept.groups(sensitive_features, len(frame))

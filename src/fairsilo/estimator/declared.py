@@ -1,4 +1,4 @@
-"""Columns as they are declared, for differential privacy: nothing is read off the rows."""
+"""Features from declared bounds, for differential privacy, without looking at the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairsilo.estimator.inputs import texts_of
 def declared_features(frame: pd.DataFrame, bounds: Any) -> tuple[Feature, ...]:
     """A feature for every column of X: numbers with their bounds, categories with their values.
 
-    What is missing or outside the values has a column of its own, whether or not it occurs.
+    A category always has a column for missing and one for other values, even if none occurs.
     """
     if not isinstance(bounds, Mapping):
         raise ValueError(
@@ -31,7 +31,7 @@ def declared_features(frame: pd.DataFrame, bounds: Any) -> tuple[Feature, ...]:
 
 
 def bounds_of(schema: Schema) -> dict[str, Any]:
-    """The declarations that a schema was made of."""
+    """The `bounds` that a schema was made from."""
     return {f.name: f.bounds if isinstance(f, Number) else list(f.values) for f in schema.features}
 
 

@@ -1,4 +1,4 @@
-"""The package's errors in the words of a scikit-learn user: ValueError, and parameter names."""
+"""Convert the package's errors for scikit-learn users: ValueError, with parameter names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fairsilo.errors import FairSiloError
 
 OPTION = re.compile(r"--([a-z][a-z-]*)")
 PARAMETERS = {"rounds": "max_rounds", "seed": "random_state"}
-"""Options of the command line that are called otherwise here; `-` is `_` in all of them."""
+"""Command-line options with other names here; `-` becomes `_` in all options."""
 
 
 @contextmanager
 def as_value_errors() -> Iterator[None]:
-    """Raise a FairSiloError from inside as ValueError, with options called as parameters."""
+    """Raise a FairSiloError as ValueError, with options replaced by parameter names."""
     try:
         yield
     except FairSiloError as error:

@@ -1,4 +1,4 @@
-"""What a user passes, as tables: X column by column, groups, clients, classes."""
+"""Convert the user's arguments: X to a table, groups, clients and classes to indices."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from sklearn.utils.validation import validate_data
 from fairsilo.arrays import Ints
 from fairsilo.data.columns import positions
 from fairsilo.data.groups import intersections, texts
+from fairsilo.method import METHODS
 from fairsilo.partition import by_column
-
-PER_CLIENT = ("lco", "st")
-"""Without clients these methods are nothing but fedfair."""
 
 
 def table_of(estimator: Any, X: Any, *, reset: bool) -> pd.DataFrame:
     """X as a table whose columns keep their types; sets or checks the feature names.
 
-    Columns without a name of their own, as of an array, are x0, x1, ... A DataFrame does not pass
-    through scikit-learn's `check_array`, which would make one type of all columns.
+    Columns without names, such as those of an array, become x0, x1, ... A DataFrame does not go
+    through scikit-learn's `check_array`, which would give all columns one type.
     """
     if isinstance(X, pd.DataFrame):
         if not X.columns.is_unique:
@@ -38,7 +36,7 @@ def table_of(estimator: Any, X: Any, *, reset: bool) -> pd.DataFrame:
                     "required."
                 )
     else:
-        # An array of objects may hold numbers, texts or both: every column is read for itself.
+        # The columns of an object array may differ in type, so each type is inferred separately.
         array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         frame = pd.DataFrame(array).infer_objects()
     names = getattr(estimator, "feature_names_in_", None)
@@ -76,7 +74,7 @@ def classes_of(estimator: Any, y: Any) -> tuple[npt.NDArray[Any], Ints]:
 
 
 def same_length(name: str, found: int, rows: int) -> None:
-    """Refuse what has not one entry for each row of X."""
+    """Refuse an argument that does not have one entry for each row of X."""
     if found != rows:
         raise ValueError(f"{name} has {found} rows but X has {rows}: pass one entry per row of X")
 
@@ -84,8 +82,8 @@ def same_length(name: str, found: int, rows: int) -> None:
 def sensitive_of(values: Any, rows: int) -> tuple[pd.Series[Any], tuple[str, ...]]:
     """The group of every row and the names of the columns it comes from.
 
-    Several columns make intersections, "Female & Black". The index does not count, only the order
-    of the rows.
+    Several columns make intersections, "Female & Black". Rows are matched by order; the index is
+    ignored.
     """
     if isinstance(values, pd.Series | pd.DataFrame):
         frame = pd.DataFrame(values).reset_index(drop=True)
@@ -111,7 +109,7 @@ def sensitive_of(values: Any, rows: int) -> tuple[pd.Series[Any], tuple[str, ...
 
 
 def group_indices(groups: pd.Series[Any], known: Sequence[str], pooled: Sequence[str] = ()) -> Ints:
-    """Where the group of every row stands among those of the training rows, the pooled one last."""
+    """The index of each row's group among the known groups; pooled groups count as the last."""
     place = positions(groups, [*known, *pooled])
     place = np.minimum(place, len(known) - 1)
     if (place < 0).any():
@@ -126,7 +124,7 @@ def group_indices(groups: pd.Series[Any], known: Sequence[str], pooled: Sequence
 def clients_of(values: Any, rows: int, method: str) -> tuple[Ints, tuple[str, ...]]:
     """The index of the client that holds each row, and the clients' names; None is one client."""
     if values is None:
-        if method in PER_CLIENT:
+        if METHODS[method].by_silo:
             raise ValueError(
                 f"method {method!r} has a constraint for every client but clients is missing: "
                 "pass clients=..., one name per row, or use method='fedfair'"
@@ -139,7 +137,7 @@ def clients_of(values: Any, rows: int, method: str) -> tuple[Ints, tuple[str, ..
 
 
 def chosen(name: str, wanted: Iterable[Any], known: Sequence[Any]) -> list[int]:
-    """The positions of the wanted values among the known ones, in the order asked for."""
+    """The positions of the wanted values among the known ones, in the order of `wanted`."""
     places = []
     for value in wanted:
         if value not in known:
@@ -152,7 +150,7 @@ def chosen(name: str, wanted: Iterable[Any], known: Sequence[Any]) -> list[int]:
 
 
 def texts_of(values: Iterable[Any]) -> list[str]:
-    """Values in the one spelling that groups are compared in: 1, 1.0 and "1" are all "1"."""
+    """Values in the spelling of group names: 1, 1.0 and "1" are all "1"."""
     series = pd.Series(list(values), dtype=object)
     if series.isna().any():
         raise ValueError("groups holds an empty value: leave it out")

@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairsilo.dp import Mechanism
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap
 from fairsilo.fairness import Constraint
 from fairsilo.fairness.words import class_name, pair_name
-from fairsilo.method import Task, Trained
-from fairsilo.method.committee import Committee
+from fairsilo.method import METHODS, Trained
+from fairsilo.predictor import Committee
+from fairsilo.question import Problem
+from fairsilo.run.measure import ending, explain, tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.private import Privately, private_ending, spent
+from fairsilo.run.private import begin, private_ending, spent, without
+from fairsilo.run.problem import aimed, plan
 from fairsilo.run.store import history
-from fairsilo.run.train import LIMITS_LOSS, Run, ending, explain, plan, tally_of
+from fairsilo.run.train import Run
 from fairsilo.run.train import train as train_by
 from fairsilo.solver import Status
 
@@ -40,54 +44,61 @@ class Fitted:
 
 def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
     """Train by the method that the options name and sum up how it went."""
-    task = plan(options, prepared)
-    trained = train_by(options, task)
+    engine, problem = prepared.engine(options), plan(options, prepared)
+    problem = aimed(options, problem, engine.count(problem))
+    trained = train_by(options, problem, engine)
     federation = prepared.federation
     committee = Committee(trained.predictors, len(classes))
     tally = tally_of(committee, federation.x, federation.y, federation.s, prepared, options.seed)
     return Fitted(
         trained=trained,
         history=_history(options, prepared, trained),
-        constraints=_constraints(prepared, classes, task, trained, tally, options.method),
+        constraints=_constraints(prepared, classes, problem, trained, tally, options.method),
         rounds=trained.outcome.rounds,
         converged=trained.outcome.status is Status.CONVERGED,
-        reason=explain(task, trained, tally, prepared),
+        reason=explain(problem, trained, tally, prepared),
     )
 
 
-def train_privately(private: Privately, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
+def train_privately(
+    options: Options, prepared: Prepared, mechanism: Mechanism, classes: Sequence[Any]
+) -> Fitted:
     """The same under differential privacy: of the training rows only what was released is said."""
-    task, trained, _ = private.train(prepared)
+    problem, engine = begin(options, prepared, mechanism)
+    trained = METHODS[options.method](problem, engine)
     shape = len(prepared.schema.groups), len(classes)
     unseen = Tally(np.zeros((*shape, len(classes)), np.int64), np.zeros(shape), np.zeros(shape))
-    outcome, options = trained.outcome, private.options
-    plain = ending(outcome, task.solver.tolerance, unseen, prepared.schema.classes)
+    outcome = trained.outcome
+    tolerance = engine.under_noise(without(options, problem)).solver.tolerance
+    plain = ending(outcome, tolerance, unseen, prepared.schema.classes)
     return Fitted(
         trained=trained,
         history=_history(options, prepared, trained),
-        constraints=_constraints(prepared, classes, task, trained, unseen, options.method),
+        constraints=_constraints(prepared, classes, problem, trained, unseen, options.method),
         rounds=outcome.rounds,
         converged=outcome.status is Status.CONVERGED,
         reason=private_ending(outcome, plain),
-        dp=spent(private.mechanism.ledger, options.dp_noise, private.mechanism.smallest),
+        dp=spent(mechanism.ledger, options.dp_noise, mechanism.smallest),
     )
 
 
 def _history(options: Options, prepared: Prepared, trained: Trained) -> pd.DataFrame:
     """The run folder's table, less its bytes: within one process nothing is sent."""
     sent = {"bytes_up": 0, "bytes_down": 0}
-    return history(Run(options, prepared, trained, sent)).drop(columns=list(sent))
+    return history(Run(options, prepared, prepared.client_names, trained, sent)).drop(
+        columns=list(sent)
+    )
 
 
 def _constraints(
     prepared: Prepared,
     classes: Sequence[Any],
-    task: Task,
+    problem: Problem,
     trained: Trained,
     tally: Tally,
     method: str,
 ) -> pd.DataFrame:
-    """One row per pair and class, and under `lco` per client.
+    """One row per pair and class, and per client where each has its own constraints.
 
     Where the method limits D, it is the solver's; elsewhere the gap of the pooled training rows,
     without a limit and a multiplier.
@@ -97,17 +108,17 @@ def _constraints(
         "pair": [pair_name(k, schema.groups, schema.classes) for k in pairs],
         "class": [_class(k, prepared, classes) for k in pairs],
     }
-    if method not in LIMITS_LOSS:
+    if METHODS[method].limits != "loss":
         # None, where a group has no row of the class, becomes NaN.
         columns["D"] = np.array([loss_gap(tally, pair) for pair in pairs], np.float64)
         return pd.DataFrame({**columns, "epsilon": np.nan, "multiplier": np.nan})
-    if method == "lco":
+    if problem.estimator == "local":
         clients = prepared.client_names
         columns = {name: values * len(clients) for name, values in columns.items()}
         columns = {"client": np.repeat(clients, len(pairs)), **columns}
     last = trained.outcome.last
     columns["D"] = np.asarray(last.d, np.float64)
-    limit = task.epsilon if trained.epsilon is None else trained.epsilon
+    limit = problem.epsilon if trained.epsilon is None else trained.epsilon
     repeated = np.resize(np.broadcast_to(limit, len(pairs)), len(columns["D"]))
     return pd.DataFrame(
         {**columns, "epsilon": repeated, "multiplier": np.asarray(last.mu, np.float64)}

@@ -10,18 +10,14 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.arrays import Ints
-from fairsilo.data import Encoder, Schema, infer_schema, pool
+from fairsilo.data import Schema, infer_schema
 from fairsilo.data.columns import vocabulary
 from fairsilo.data.groups import POOLED
 from fairsilo.data.schema import Feature
+from fairsilo.dp import Mechanism
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
-from fairsilo.fairness import check_defined, count_cells
-from fairsilo.fairness.weigh import totals_of
-from fairsilo.partition.federation import Federation
-from fairsilo.run.compare import Compared as Asked
-from fairsilo.run.compare import compare, groups_of
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import Fit, Prepared, encoded_columns, encoder_sums, silo_tables
+from fairsilo.run.prepare import Prepared, assemble
 
 
 @dataclass(frozen=True)
@@ -88,52 +84,22 @@ def prepare(
     clients: tuple[Ints, tuple[str, ...]],
     options: Options,
     declared: tuple[Feature, ...] | None = None,
-    fit: Fit | None = None,
+    mechanism: Mechanism | None = None,
 ) -> Prepared:
-    """Infer the schema, fit the encoder from the clients' sums, line the rows up by client.
+    """Infer the schema, then as for every training; all rows are training rows.
 
-    With `declared` features nothing of X is inferred; with a `fit` of its own the caller also sees
-    to it that there are rows enough.
+    With `declared` features nothing of X is inferred.
     """
     client, names = clients
     schema = _schema(frame, y, classes, compared, declared)
-    s = compared.s
-    if options.pool and compared.protected:
-        cells = count_cells(y, s, len(schema.groups), len(schema.classes))
-        schema = pool(schema, cells[:, list(compared.protected)], options.pool)
-        s = group_indices(pd.Series(compared.groups)[s], schema.groups, schema.pooled)
-    if compared.protected:
-        groups = groups_of(schema, compared.chosen)
-        asked = compare(schema, options, groups, compared.protected)
-    else:
-        groups, asked = (), Asked((), (), options.epsilon)
-    if fit is None:
-        encoder = Encoder.fit(schema, encoder_sums(frame, client, schema))
-    else:
-        encoder = fit(silo_tables(frame, client), schema)
-    federation = Federation.of(
-        encoder.transform(frame), y, s, client,
-        groups=len(schema.groups), classes=len(schema.classes),
+    return assemble(
+        options, schema, frame, y, compared.s, client,
+        names=names,
+        protected=compared.protected,
+        groups=compared.chosen,
+        hidden=compared.columns,
+        mechanism=mechanism,
     )  # fmt: skip
-    if options.method in ("fedfair", "lco") and fit is None:
-        estimator = "local" if options.method == "lco" else options.estimator
-        totals = totals_of(federation, asked.constraints)
-        check_defined(asked.constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
-    return Prepared(
-        schema=schema,
-        encoder=encoder,
-        federation=federation,
-        client_names=names,
-        test_x=np.zeros((0, len(encoder.feature_names))),
-        test_y=np.zeros(0, np.int64),
-        test_s=np.zeros(0, np.int64),
-        constraints=asked.constraints,
-        protected_class=", ".join(schema.classes[c] for c in compared.protected),
-        groups=groups,
-        group_columns=encoded_columns(compared.columns, encoder),
-        pairs=asked.pairs,
-        epsilon=asked.epsilon,
-    )
 
 
 def _schema(

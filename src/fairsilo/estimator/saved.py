@@ -1,4 +1,4 @@
-"""A run folder as a fitted estimator: the way from the command line, or a network, to Python."""
+"""Load a run folder, from the command line or a network, as a fitted estimator."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ import pandas as pd
 from fairsilo.errors import FairSiloError
 from fairsilo.estimator.classifier import FedFairClassifier
 from fairsilo.estimator.declared import bounds_of
-from fairsilo.estimator.kept import Kept
-from fairsilo.method.saved import to_tensors
+from fairsilo.estimator.fitted_state import Kept
+from fairsilo.model import MODELS
+from fairsilo.predictor.saved import to_tensors
 from fairsilo.run import store
 
 PARAMETERS = (
     *("method", "model", "solver", "estimator"),
     *("against", "pool", "notion", "target_deo", "target_by", "dp_epsilon", "dp_delta"),
 )
-"""The options of a run that the estimator has under the same name."""
+"""The options of a run that are also parameters of the estimator."""
 
 
 def load(folder: str | Path) -> FedFairClassifier:
     """Read the run folder that `fairsilo train` or a network run wrote as a fitted classifier.
 
-    It predicts what `fairsilo predict` does, from a DataFrame with the feature columns in the
-    order of training. Classes that are all whole numbers are integers, as in the table; others are
-    texts. `fit` trains anew, with the parameters of the run.
+    It predicts like `fairsilo predict`, from a DataFrame with the feature columns in the order of
+    training. If all classes are whole numbers, they are integers, as in the table; otherwise they
+    are texts. `fit` trains again with the parameters of the run.
     """
     folder = Path(folder)
     saved = store.load(folder)
@@ -57,14 +58,15 @@ def load(folder: str | Path) -> FedFairClassifier:
     clf.history_ = _history(folder / "history.parquet")
     clf.constraints_ = _constraints(described, clf.history_)
     kind, tensors = to_tensors(saved.predictors)
+    name, make = options["model"], MODELS[options["model"]]
     clf._keep_model(
-        Kept(saved.encoder, options["model"], kind, tensors, options["method"], options["seed"])
+        Kept(saved.encoder, name, make, kind, tensors, options["method"], options["seed"])
     )
     return clf
 
 
 def _values(classes: Sequence[str]) -> npt.NDArray[Any]:
-    """The classes as the user's table had them: a run folder keeps the spelling alone."""
+    """The classes as in the user's table; a run folder stores them as text."""
     try:
         whole = [int(name) for name in classes]
     except ValueError:
@@ -74,7 +76,7 @@ def _values(classes: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def _epsilon(described: Mapping[str, Any]) -> Any:
-    """The limit; where single pairs have their own, a dict of all of them."""
+    """The limit; if single pairs have their own, a dict of all limits."""
     options = described["options"]
     if not options.get("epsilons"):
         return options["epsilon"]
@@ -92,7 +94,7 @@ def _protected(saved: store.Saved, classes: npt.NDArray[Any]) -> Any:
 
 
 def _history(path: Path) -> pd.DataFrame:
-    """One row per round, less what was sent."""
+    """One row per round, without the columns of bytes."""
     try:
         frame = pd.read_parquet(io.BytesIO(path.read_bytes()))
     except (OSError, ValueError) as error:
@@ -103,8 +105,8 @@ def _history(path: Path) -> pd.DataFrame:
 def _constraints(described: Mapping[str, Any], history: pd.DataFrame) -> pd.DataFrame:
     """What each constraint compares, and D and multiplier of the last round.
 
-    A run whose method limits nothing has the names alone; of one limit per client (lco) all are
-    here, client by client.
+    If the method limits nothing, only the names are set. With one limit per client (lco), there is
+    a row for each client and limit.
     """
     names = list(described["constraints"])
     d = [name for name in history.columns if name.startswith("d_")]

@@ -1,8 +1,8 @@
-"""The estimator's parameters as the options of a run, so that both are checked by one piece."""
+"""Convert the estimator's parameters to the options of a run, which checks both alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,18 +10,21 @@ import numpy as np
 
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.inputs import texts_of
+from fairsilo.fairness import Notion
+from fairsilo.method import Method
 from fairsilo.run.options import EPSILON, LARGEST_SEED, Options
+from fairsilo.solver import Solver
 
-KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+KINDS: dict[str, tuple[Any, str]] = {
     "epsilon": ((Real, Mapping), "a number, such as 0.05, or a dict of pairs and numbers"),
-    "method": (str, "a name, such as 'fedfair'"),
-    "model": (str, "'lr' or 'mlp'"),
+    "method": ((str, Method), "a name, such as 'fedfair', or a Method"),
+    "model": ((str, Callable), "'lr', 'mlp', or a function from (features, classes) to a Model"),
     "estimator": (str, "'pooled' or 'mean'"),
-    "solver": (str, "None, 'newton', 'lbfgs' or 'agp'"),
+    "solver": ((str, Solver), "None, 'newton', 'lbfgs', 'agp', or a solver"),
     "max_rounds": (Integral, "None or a whole number"),
     "against": (str, "'pairs' or 'rest'"),
     "pool": (Integral, "None or a number of rows"),
-    "notion": (str, "a name, such as 'equal-opportunity'"),
+    "notion": ((str, Notion), "a name, such as 'equal-opportunity', or a Notion"),
     "target_deo": (Real, "None or a difference of rates, such as 0.02"),
     "target_by": (str, "'proxy' or 'search'"),
     "dp_epsilon": (Real, "None or a number, such as 4"),
@@ -65,7 +68,7 @@ def options_of(parameters: dict[str, Any]) -> Options:
 
 
 def _limits(epsilon: Any) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """The limit of all pairs, and those of single pairs as the command line names them."""
+    """The limit of all pairs, and limits of single pairs, named as on the command line."""
     if not isinstance(epsilon, Mapping):
         return float(epsilon), ()
     single = []

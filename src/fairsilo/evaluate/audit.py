@@ -1,12 +1,12 @@
-"""What an audit finds, from the sum of the silos' evidence alone: the body of audit.json.
+"""The findings of an audit (the body of audit.json), from the sum of the silos' evidence alone.
 
     cells   every group and class: rows, rate with Wilson's interval and the bootstrap's, mean loss
     pairs   every pair of groups in every protected class: the gap in rates (its absolute value is
             DEO) and in losses (DGEO), by the estimators pooled and mean, each with its intervals
-    deo, dgeo   the largest absolute gap over the pairs, and where it can lie
+    deo, dgeo   the largest absolute gap over the pairs, with intervals
 
-The intervals are those of `intervals`; that of `mean` is D +- z sqrt(sigma_avg^2 / N), beside
-Chebyshev's. Undefined is None.
+The intervals are those of `intervals`; `mean` has D +- z sqrt(sigma_avg^2 / N) and Chebyshev's.
+Undefined values are None.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from fairsilo.evaluate.metrics import accuracy, balanced_accuracy, finite, large
 from fairsilo.fairness.constraint import Dgeo
 
 DRAWS = 2_000
-"""How often the bootstrap redraws."""
+"""The number of bootstrap draws."""
 
 Found = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Auditor:
-    """The questions of an audit: which pairs, at which confidence."""
+    """The settings of an audit: pairs, confidence level, bootstrap draws and seed."""
 
     pairs: tuple[Dgeo, ...]
     names: Names
@@ -55,7 +55,7 @@ class Auditor:
     seed: int = 0
 
     def findings(self, evidence: Evidence) -> Found:
-        """Everything that can be said of the model."""
+        """All metrics of the model with their intervals."""
         tally = evidence.tally
         rates = redraw(tally.right, tally.cells, self.draws, self.seed)
         pairs = [self._pair(evidence, k, rates) for k in range(len(self.pairs))]

@@ -1,4 +1,4 @@
-"""What every group and class, and every client, looks like under a model, for people to read."""
+"""A model's results by group and class, and by client, for the report."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fairsilo.fairness.constraint import Constraint
 def cells_of(
     tallies: Sequence[Tally], groups: Sequence[str], classes: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """For every group and class: rows, what was predicted, mean loss, spread.
+    """For every group and class: rows, counts of predictions, mean and deviation of the loss.
 
-    With the tallies of several models on the same rows, what they predict on average.
+    Given the tallies of several models on the same rows, the average over the models.
     """
     total = reduce(add, tallies)
     cells = []
@@ -48,7 +48,7 @@ def cells_of(
 def claims_of(
     tally: Tally, groups: Sequence[str], classes: Sequence[str], claims: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """For every group and claimed class: mean loss and spread, were all its rows of that class."""
+    """For every group and claimed class: mean and deviation of the loss if all rows had it."""
     if tally.claimed is None:
         return []
     rows = tally.cells.sum(axis=1)

@@ -1,20 +1,20 @@
-"""The certificate: how large the gap between two groups' mean losses can be, said for sure.
+"""The certificate: an upper bound on the gap between two groups' mean losses.
 
-On held-out rows, for a model that did not see them (design, section 4; the paper's Theorem 2):
+On held-out rows, for a model that did not see them (after the paper's Theorem 2):
 
     P( |D| < |D_heldout| + r ) >= 1 - Var/r^2          Chebyshev, r = sqrt(Var / (1 - level))
     P( |D| < |D_heldout| + r ) >= 1 - Var/(Var + r^2)  Cantelli,  r = sqrt(Var level / (1 - level))
     P( |D| < |D_heldout| + r ) ~= level or more        normal,    r = z_level sqrt(Var)
 
 with Var = s_a^2/m_a + s_b^2/m_b (pooled) or sigma_avg^2/N (mean, where held-out rows belong to
-silos). |D| > |D_heldout| + r needs the estimate to err in one direction only, the one that D's
-sign says, and D is fixed: so the one-sided inequality of Cantelli holds under Chebyshev's very
-assumptions, and the normal quantile is the one-sided one (1.645 for 95 %).
+silos). D is fixed, and |D| > |D_heldout| + r requires the estimate to err in one direction only,
+given by the sign of D: so Cantelli's one-sided inequality holds under Chebyshev's assumptions, and
+the normal quantile is the one-sided one (1.645 for 95 %).
 
-Of several pairs the one with the largest true gap is one of them, whichever it is, and its own
-bound holds: so the largest bound bounds the largest gap at the same level, without a correction.
-The limit is certified where the Chebyshev bound of every pair is at most the pair's epsilon. Where
-only some pairs have a limit, the certificate is about these.
+Of several pairs, the bound of the pair with the largest true gap holds at the given level, and the
+largest bound is at least as large: so it bounds the largest gap without a correction. The limit is
+certified if the Chebyshev bound of every pair is at most the pair's epsilon. If only some pairs
+have a limit, the certificate covers only these.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ ASSUMES = (
     "approximate. Nothing else is assumed about how losses are distributed.",
     "The recorded class of every row is right.",
 )
-"""What the statement rests on, in words."""
+"""The assumptions of the statement, in words."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the indices of groups and classes stand for."""
+    """The names of the groups and classes, by index."""
 
     groups: Sequence[str]
     classes: Sequence[str]
@@ -60,10 +60,10 @@ def certify(
     level: float = LEVEL,
     unseen: bool = True,
 ) -> dict[str, Any]:
-    """The certificate as it stands in metrics.json; `by_silo` adds the `mean` estimator.
+    """The certificate as stored in metrics.json; `by_silo` adds the `mean` estimator.
 
-    The limit is that of all pairs, or one for each, None where a pair has none. `unseen` says that
-    training is known not to have seen the rows; else the words leave it open.
+    `limit` is one for all pairs, or one for each (None if a pair has none). `unseen` says that
+    training is known not to have seen the rows; otherwise the statement makes it a condition.
     """
     limits = list(limit) if isinstance(limit, Sequence) else [limit] * len(pairs)
     limited = [k for k, one in enumerate(limits) if one is not None]
@@ -88,7 +88,7 @@ def certify(
 
 
 def refuse(why: str, limit: float | None, level: float = LEVEL) -> dict[str, Any]:
-    """The certificate of a run that can have none."""
+    """The entry for a run that cannot have a certificate, with the reason."""
     return {
         "level": level,
         "limit": limit,
@@ -102,7 +102,7 @@ def refuse(why: str, limit: float | None, level: float = LEVEL) -> dict[str, Any
 
 
 def radii(variance: float, level: float = LEVEL) -> dict[str, float]:
-    """r of the three inequalities."""
+    """The r of each of the three inequalities."""
     std = math.sqrt(variance)
     return {
         "chebyshev": chebyshev_deviations(level) * std,
@@ -112,7 +112,7 @@ def radii(variance: float, level: float = LEVEL) -> dict[str, float]:
 
 
 def statement(found: dict[str, Any], unseen: bool) -> str:
-    """The certificate in words that need no statistics."""
+    """The certificate in words for readers without statistics."""
     level = found["level"]
     if found["bounds"]["chebyshev"] is None:
         return (

@@ -22,7 +22,39 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.intervals import Moments
 from fairsilo.evaluate.metrics import finite
 from fairsilo.evaluate.tally import Tally
-from fairsilo.fairness.constraint import Dgeo
+from fairsilo.fairness.constraint import Constraint
+
+Side = tuple[int, float, float]
+"""Rows on a side of a constraint, sum of a value over them, and sum of its squares."""
+
+
+def loss_sides(tally: Tally, pair: Constraint) -> list[Side]:
+    """The sides that there are, with the losses of their rows; none where nobody knows them."""
+    total, squares = tally.losses, tally.squares
+    if pair.claim is not None:
+        if tally.claimed is None:
+            return [(0, 0.0, 0.0)]
+        # The losses under a claim are those of all classes together: put them into one column.
+        total, squares = np.zeros((2, *tally.losses.shape))
+        total[:, 0], squares[:, 0] = tally.claimed[:, :, pair.claim]
+    return _sides(tally, pair, total, squares)
+
+
+def rate_sides(tally: Tally, pair: Constraint) -> list[Side]:
+    """The same with 1 for a row predicted right, or predicted to be of the claimed class."""
+    hits = tally.right if pair.claim is None else tally.counts[:, :, pair.claim]
+    return _sides(tally, pair, hits, hits)
+
+
+def _sides(
+    tally: Tally, pair: Constraint, total: Floats | Ints, squares: Floats | Ints
+) -> list[Side]:
+    cells = tally.cells
+    return [
+        (int(cells[side].sum()), float(total[side].sum()), float(squares[side].sum()))
+        for side in pair.sides(*cells.shape)
+        if side.any()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +79,18 @@ class Gaps:
         )
 
     @classmethod
-    def of_silo(cls, size: Ints, total: Floats, squares: Floats, pairs: Sequence[Dgeo]) -> Gaps:
-        """One silo's summand, from rows, sum and sum of squares of the values in every cell."""
-        part, gap, sure, variance = np.zeros((4, len(pairs)))
-        for k, pair in enumerate(pairs):
-            a, b = (pair.a, pair.c), (pair.b, pair.c)
-            if not (size[a] and size[b]):
+    def of_silo(cls, sides: Sequence[Sequence[Side]]) -> Gaps:
+        """One silo's summand; a constraint with a side without rows has none."""
+        part, gap, sure, variance = np.zeros((4, len(sides)))
+        for k, each in enumerate(sides):
+            if not all(size for size, _, _ in each):
                 continue
-            means = [total[i] / size[i] for i in (a, b)]
+            means = [total / size for size, total, _ in each]
             # An infinite loss makes the gap NaN, which adds up without opposite infinities.
-            part[k], gap[k] = 1, means[0] - means[1] if np.isfinite(means).all() else np.nan
-            if min(size[a], size[b]) > 1:
-                moments = [Moments.of_sums(int(size[i]), total[i], squares[i]) for i in (a, b)]
+            difference = means[0] - sum(means[1:])
+            part[k], gap[k] = 1, difference if np.isfinite(means).all() else np.nan
+            if min(size for size, _, _ in each) > 1:
+                moments = [Moments.of_sums(*one) for one in each]
                 sure[k] = 1
                 variance[k] = sum(one.variance_of_mean or 0.0 for one in moments)
         return cls(part, gap, sure, variance)
@@ -93,7 +125,7 @@ class Evidence:
         )
 
     @classmethod
-    def of_silo(cls, tally: Tally, pairs: Sequence[Dgeo], min_cell: int = 0) -> Evidence:
+    def of_silo(cls, tally: Tally, pairs: Sequence[Constraint], min_cell: int = 0) -> Evidence:
         """One silo's summand; its cells with fewer than `min_cell` rows count as empty."""
         small = (tally.cells > 0) & (tally.cells < min_cell)
         shown = Tally(
@@ -102,40 +134,45 @@ class Evidence:
             np.where(small, 0.0, tally.squares),
             None if small.any() else tally.claimed,
         )
-        hits = shown.right.astype(np.float64)
         return cls(
             shown,
-            Gaps.of_silo(shown.cells, shown.losses, shown.squares, pairs),
-            Gaps.of_silo(shown.cells, hits, hits, pairs),
+            Gaps.of_silo([loss_sides(shown, pair) for pair in pairs]),
+            Gaps.of_silo([rate_sides(shown, pair) for pair in pairs]),
             small.astype(np.int64),
         )
 
-    def to_vector(self) -> Floats:
-        """All of it as one vector, for the wire."""
+    def to_vector(self, claims: bool = False) -> Floats:
+        """All of it as one vector, with the losses under claims or without."""
         tally, gaps = self.tally, (self.losses, self.rates)
         parts = [tally.counts, tally.losses, tally.squares, self.hidden]
         parts += [part for g in gaps for part in (g.silos, g.total, g.sure, g.variance)]
+        if claims:
+            none = np.zeros((2, *tally.losses.shape))
+            parts.append(none if tally.claimed is None else tally.claimed)
         return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
 
     @classmethod
-    def from_vector(cls, vector: Floats, groups: int, classes: int, pairs: int) -> Evidence:
+    def from_vector(
+        cls, vector: Floats, groups: int, classes: int, pairs: int, claims: bool = False
+    ) -> Evidence:
         """What `to_vector` wrote, of one silo or of the sum of several."""
         cells = groups * classes
-        sizes = [cells * classes, cells, cells, cells, *[pairs] * 7]
-        counts, losses, squares, hidden, *gaps = np.split(vector, np.cumsum(sizes))
+        sizes = [cells * classes, cells, cells, cells, *[pairs] * 8]
+        counts, losses, squares, hidden, *gaps, rest = np.split(vector, np.cumsum(sizes))
         shape = (groups, classes)
+        claimed = rest.reshape(2, *shape) if claims else None
         return cls(
             Tally(whole(counts).reshape(*shape, classes), losses.reshape(shape),
-                  squares.reshape(shape)),
+                  squares.reshape(shape), claimed),
             Gaps(*gaps[:4]),
             Gaps(*gaps[4:]),
             whole(hidden).reshape(shape),
         )  # fmt: skip
 
     @staticmethod
-    def length(groups: int, classes: int, pairs: int) -> int:
+    def length(groups: int, classes: int, pairs: int, claims: bool = False) -> int:
         """How many numbers `to_vector` gives."""
-        return groups * classes * (classes + 3) + 8 * pairs
+        return groups * classes * (classes + 3 + 2 * claims) + 8 * pairs
 
 
 def whole(values: Floats) -> Ints:

@@ -1,19 +1,18 @@
-"""How sure one can be of a rate, of a gap between rates, and of a gap between mean losses.
+"""Confidence intervals for a rate, a gap between rates and a gap between mean losses.
 
     rate        Wilson's score interval (Wilson 1927)
     rate gap    Newcombe's hybrid score interval, method 10 of Newcombe (1998)
-    both        the bootstrap: `redraw`, then the quantiles of what is redrawn
+    both        the bootstrap: quantiles of the rates from `redraw`
     loss gap    D +- z sqrt(Var), the normal approximation, and
                 D +- r with r = sqrt(Var / (1 - level)), Chebyshev's inequality (the paper's bound)
 
-with Var = s_a^2/m_a + s_b^2/m_b (design, section 4). Chebyshev assumes nothing about the shape of
-the losses, but Var itself is estimated. All of it needs rows that the model did not train on.
-Undefined intervals are None, never NaN.
+with Var = s_a^2/m_a + s_b^2/m_b. Chebyshev assumes nothing about the distribution of the losses,
+but Var itself is estimated. All intervals need rows that the model did not train on. Undefined
+intervals are None, never NaN.
 
-The bootstrap needs no rows: redrawing m rows of which h are hits, with replacement, is drawing
-Binomial(m, h/m) hits. With few misses that understates how far the rate can be off (and with none
-it says it cannot be off at all), so rows are redrawn as if half a hit and half a miss had been
-seen besides: Binomial(m, (h + 1/2)/(m + 1)).
+The bootstrap needs only counts: redrawing m rows of which h are hits, with replacement, is drawing
+Binomial(m, h/m) hits. With few misses that understates the error of the rate (with none the error
+would be zero), so half a hit and half a miss are added: Binomial(m, (h + 1/2)/(m + 1)).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints
 
 LEVEL = 0.95
-"""The confidence level unless another is asked for."""
+"""The default confidence level."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def wilson(hits: int, rows: int, level: float = LEVEL) -> Interval | None:
     rate, scale = hits / rows, 1 + z**2 / rows
     centre = (rate + z**2 / (2 * rows)) / scale
     half = z * math.sqrt(rate * (1 - rate) / rows + z**2 / (4 * rows**2)) / scale
-    # At the ends the two terms are equal; only rounding keeps them apart.
+    # For hits = 0 and hits = rows the exact ends are 0 and 1; rounding would miss them.
     return Interval(
         0.0 if hits == 0 else max(centre - half, 0.0),
         1.0 if hits == rows else min(centre + half, 1.0),
@@ -112,17 +111,17 @@ def normal_gap(a: Moments, b: Moments, level: float = LEVEL) -> Interval | None:
 
 
 def chebyshev_gap(a: Moments, b: Moments, level: float = LEVEL) -> Interval | None:
-    """Mean a minus mean b, whatever the distribution: P(|error| < r) >= 1 - Var/r^2 = level."""
+    """Mean a minus mean b, for any distribution: P(|error| < r) >= 1 - Var/r^2 = level."""
     return _around(a, b, chebyshev_deviations(level))
 
 
 def quantile(level: float) -> float:
-    """How many standard deviations a two-sided normal interval reaches: 1.96 for 95 %."""
+    """The half width of a two-sided normal interval in standard deviations: 1.96 for 95 %."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def redraw(hits: Ints, rows: Ints, draws: int, seed: int) -> Floats:
-    """Bootstrapped rates of several samples, (draws, samples); 0 of no rows."""
+    """Bootstrapped rates of several samples, (draws, samples); 0 for a sample without rows."""
     rng = np.random.Generator(np.random.PCG64(seed))
     again = rng.binomial(rows, (hits + 0.5) / (rows + 1), size=(draws, *rows.shape))
     rates: Floats = again / np.maximum(rows, 1)
@@ -130,23 +129,23 @@ def redraw(hits: Ints, rows: Ints, draws: int, seed: int) -> Floats:
 
 
 def middle(values: Floats, level: float = LEVEL) -> Interval:
-    """What the middle share of the values spans: the percentile interval of the bootstrap."""
+    """The percentile interval of the bootstrap: the range of the middle `level` of the values."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
 
 def largest_of(spans: Sequence[Interval], strict: Sequence[Interval]) -> Interval:
-    """Where max_k |D_k| lies, from an interval of every D_k, and one at 1 - (1 - level)/K.
+    """The interval of max_k |D_k|, from intervals of every D_k at level and at 1 - (1 - level)/K.
 
-    The largest gap belongs to one pair, whichever it is, and its own interval holds it: so the
-    upper end needs no correction for having looked at K pairs. The lower end does (Bonferroni).
+    The interval of the pair with the largest gap covers that gap, so the upper end needs no
+    correction for looking at K pairs. The lower end does (Bonferroni, `strict`).
     """
     low = max(0.0 if s.low <= 0 <= s.high else min(abs(s.low), abs(s.high)) for s in strict)
     return Interval(low, max(max(abs(s.low), abs(s.high)) for s in spans))
 
 
 def reach(centre: float, variance: float, deviations: float) -> Interval:
-    """So many standard deviations to both sides."""
+    """The interval of `deviations` standard deviations to both sides of the centre."""
     return Interval(
         centre - deviations * math.sqrt(variance), centre + deviations * math.sqrt(variance)
     )

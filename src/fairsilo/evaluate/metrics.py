@@ -6,8 +6,8 @@
     DGEO     = | mean loss of (a, c) - mean loss of (b, c) |
 
 With several constraints DEO and DGEO are the largest over them. For another notion of fairness
-the loss gap is its D, and `rate_gap` what it says of predictions: rates of being right, or of
-being given the class of the claim.
+the loss gap is its D, and `rate_gap` compares the rates of correct predictions or, with a claim,
+the rates at which the claimed class is predicted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fairsilo.fairness.constraint import Constraint
 
 
 def accuracy(tally: Tally) -> float | None:
-    """Share of rows whose class is predicted."""
+    """Share of rows whose class is predicted correctly."""
     total = int(tally.counts.sum())
     return float(np.einsum("gcc->", tally.counts) / total) if total else None
 
 
 def balanced_accuracy(tally: Tally) -> float | None:
-    """Mean over the classes that occur of the share of their rows predicted right."""
+    """Share of rows predicted right within a class, averaged over the classes that occur."""
     by_class = tally.counts.sum(axis=0)
     size = by_class.sum(axis=1)
     if not size.any():
@@ -45,7 +45,7 @@ def loss(tally: Tally) -> float | None:
 def rate_gap(tally: Tally, pair: Constraint) -> float | None:
     """Signed difference, a minus b, of the rates at which rows are predicted right.
 
-    With a claim, of those at which its class is predicted. Undefined for a lone group.
+    With a claim, of the rates at which its class is predicted. Undefined for a single group.
     """
     hit = np.einsum("gcc->gc", tally.counts)
     if pair.claim is not None:
@@ -60,14 +60,14 @@ def loss_gap(tally: Tally, pair: Constraint) -> float | None:
         return _difference(tally.losses, tally, pair)
     if tally.claimed is None:
         return None
-    # The losses under a claim are those of all classes together: put them into one column.
+    # Losses under a claim are not split by class: put them into one column.
     spread = np.zeros_like(tally.losses)
     spread[:, 0] = tally.claimed[0, :, pair.claim]
     return _difference(spread, tally, pair)
 
 
 def _difference(sums: Floats | Ints, tally: Tally, pair: Constraint) -> float | None:
-    """Mean of the sums over side a less that over side b; a side that is not asked for is zero."""
+    """Mean over the rows of side a minus that of side b; a side without cells counts as zero."""
     cells = tally.cells
     means = [0.0, 0.0]
     for k, side in enumerate(pair.sides(*cells.shape)):
@@ -79,12 +79,12 @@ def _difference(sums: Floats | Ints, tally: Tally, pair: Constraint) -> float | 
 
 
 def finite(value: float) -> float | None:
-    """The value, or None where it is no number: a row far off the scale can lose infinitely."""
+    """The value, or None if it is not finite: a row far off the scale can have infinite loss."""
     return float(value) if np.isfinite(value) else None
 
 
 def largest(gaps: Sequence[float | None]) -> float | None:
-    """The largest absolute gap; undefined if any of them is, so that nothing looks fair."""
+    """The largest absolute gap; undefined if any gap is, so that no missing gap looks fair."""
     if not gaps or any(gap is None for gap in gaps):
         return None
     return max(abs(gap) for gap in gaps if gap is not None)
@@ -120,9 +120,9 @@ def harmonic_mean(accuracy: float | None, fairness: float | None) -> float | Non
 def summary(
     tally: Tally, constraints: Sequence[Constraint], compared: Sequence[Constraint] | None = None
 ) -> dict[str, float | None]:
-    """The metrics of design section 7 for one set of rows.
+    """The metrics of one set of rows, by their keys in metrics.json.
 
-    DEO and fairness are of the groups that are `compared`, whatever is constrained.
+    DEO and fairness are those of the pairs `compared`, which default to the constraints.
     """
     right, gap = accuracy(tally), deo(tally, constraints if compared is None else compared)
     fairness = None if gap is None else 1 - gap
@@ -138,7 +138,7 @@ def summary(
 
 
 def average(summaries: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
-    """The mean of each metric over several models; undefined where one of them is."""
+    """The mean of each metric over several models; undefined if it is for one of them."""
     result: dict[str, float | None] = {}
     for key in summaries[0]:
         values = [one[key] for one in summaries]

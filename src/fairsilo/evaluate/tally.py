@@ -1,4 +1,4 @@
-"""What an evaluation needs of the rows: counts and losses per cell, again only sums."""
+"""The sums that an evaluation needs: counts and losses per cell."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ class Tally:
     losses: Floats
     """Sum of row losses, (groups, classes)."""
     squares: Floats
-    """Sum of squared row losses, (groups, classes): how sure one can be of their mean."""
+    """Sum of squared row losses, (groups, classes), for the variance of their mean."""
     claimed: Floats | None = None
     """Sums of the losses that a group's rows would have if they were of a class, and of their
-    squares, (2, groups, classes); None where nobody asked for it. Demographic parity compares
-    these."""
+    squares, (2, groups, classes); None if not requested. Demographic parity compares these."""
 
     def __add__(self, other: Tally) -> Tally:
         both = self.claimed is not None and other.claimed is not None
@@ -64,7 +63,7 @@ class Tally:
         groups: int,
         classes: int,
     ) -> list[Tally]:
-        """For each client, who has the rows from one offset to the next."""
+        """One tally per client; client i holds the rows offsets[i] to offsets[i+1]."""
         clients = len(offsets) - 1
         group = s + groups * np.repeat(np.arange(clients), np.diff(offsets))
         all_groups = clients * groups
@@ -83,6 +82,6 @@ class Tally:
 
     @property
     def right(self) -> Ints:
-        """Rows per (group, class) whose class is predicted."""
+        """Rows per (group, class) whose class is predicted correctly."""
         right: Ints = np.einsum("gcc->gc", self.counts)
         return right

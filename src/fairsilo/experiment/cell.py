@@ -5,30 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairsilo.compute import jax
+from fairsilo.engine import Pooled, solve_many
 from fairsilo.evaluate import Tally, summary
 from fairsilo.experiment.details import by_client, group_rates, intervals, sent, trace
 from fairsilo.experiment.grid import Cell
 from fairsilo.fairness import Estimator
-from fairsilo.method import METHODS, Task, Trained
-from fairsilo.method.answers import on_rows
-from fairsilo.method.calibrated import fit_calibrated
-from fairsilo.method.constrained import solve_many
-from fairsilo.method.equalized_odds import fit_equalized_odds
-from fairsilo.method.postprocess import Fit, repair_trained
-from fairsilo.method.separate import st_many
-from fairsilo.model import MODELS
+from fairsilo.method import METHODS, Trained
+from fairsilo.method.base import solved, who_takes_part
+from fairsilo.method.fedavg import unconstrained
+from fairsilo.method.repair import FITS, repaired
+from fairsilo.method.st import train_many
 from fairsilo.partition.hold_out import hold_out as set_aside
+from fairsilo.predictor.answers import on_rows
+from fairsilo.question import Problem
+from fairsilo.run.measure import constant_metrics, constant_tally
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.train import constant_metrics, constant_tally
+from fairsilo.run.problem import plan, with_solver
 from fairsilo.solver import Agp, Solver
 
 Row = dict[str, Any]
+Posed = tuple[Problem, Pooled]
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,9 @@ def run_method(
     are tested on the test rows are also measured client by client.
     """
     rows: list[Row] = []
-    tasks = [_task(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
-    solved = _train(method, tasks, settings, [] if base is None else base)
-    for draw, per_setting in zip(draws, solved, strict=True):
+    posed = [posed_of(cell, draw.prepared, solver, draw.seed, settings[0]) for draw in draws]
+    trained_all = _train(method, posed, settings, [] if base is None else base)
+    for draw, per_setting in zip(draws, trained_all, strict=True):
         with on_host():
             rows += _measured(draw, settings, per_setting, solver[0], method)
     return rows
@@ -116,78 +119,79 @@ def _measured(
 def constant_rows(draws: Sequence[Draw]) -> list[Row]:
     """The constant predictor on every draw's test rows."""
     return [
-        {
-            "setting": 0.0,
-            "seed": draw.seed,
-            "split": draw.split,
-            "member": 0,
-            **constant_metrics(draw.prepared),
-            **_details(draw.prepared, constant_tally(draw.prepared)),
-        }
+        {"setting": 0.0, "seed": draw.seed, "split": draw.split, "member": 0, **_constant(draw)}
         for draw in draws
     ]
 
 
-def _task(
+def _constant(draw: Draw) -> Row:
+    prepared = draw.prepared
+    y, s = prepared.test_y, prepared.test_s
+    shape = {"groups": len(prepared.schema.groups), "classes": len(prepared.schema.classes)}
+    rows = Tally.of(y, s, y, np.zeros(len(y)), **shape)
+    common = int(np.argmax(np.bincount(prepared.federation.y)))
+    figures = constant_metrics(prepared, rows, common)
+    return {**figures, **_details(prepared, constant_tally(rows, common))}
+
+
+def posed_of(
     cell: Cell, prepared: Prepared, solver: tuple[Solver, int], seed: int, epsilon: float
-) -> Task:
+) -> Posed:
+    """The cell's problem on a draw, by the paper's estimator."""
     name = "lr" if cell.model == "lr" else "mlp"
-    return Task(
-        federation=prepared.federation,
-        model=MODELS[name](prepared.encoder_width, len(prepared.schema.classes)),
-        constraints=prepared.constraints,
-        epsilon=epsilon,
-        estimator="mean",
-        solver=solver[0],
-        rounds=solver[1],
-        seed=seed,
-        group_columns=prepared.group_columns,
-    )
-
-
-REPAIRS: dict[str, Fit] = {
-    "eo": fit_equalized_odds,
-    "eo-conditional": partial(fit_equalized_odds, variant="conditional"),
-    "ceo": fit_calibrated,
-}
-"""What follows FedAvg, by method."""
+    options = Options(data=cell.data, model=name, seed=seed, estimator="mean", epsilon=epsilon)
+    problem = replace(plan(options, prepared), epsilon=epsilon)
+    return with_solver(problem, *solver), Pooled(prepared.federation)
 
 
 def _train(
-    method: str, tasks: list[Task], settings: Sequence[float], base: list[Trained]
+    method: str, posed: list[Posed], settings: Sequence[float], base: list[Trained]
 ) -> Iterator[list[Trained]]:
-    """For each task, a model for each setting; draws share a program where there is a GPU."""
-    if method == "af":
+    """For each problem, a model for each setting; draws share a program where there is a GPU."""
+    spec = METHODS.get(method)
+    if spec is not None and spec.own_solver:
         # A linear program after every few small steps: a GPU would wait for the host.
         with on_host():
             solved = [
-                [METHODS[method](replace(task, epsilon=setting), None) for setting in settings]
-                for task in tasks
+                [spec(replace(problem, epsilon=setting), engine) for setting in settings]
+                for problem, engine in posed
             ]
         yield from solved
     elif method == "st":
-        yield from _batched(st_many, tasks, settings)
-    elif method in ("fedfair", "lco"):
-        estimator: Estimator = "local" if method == "lco" else "mean"
-        changed = [replace(task, estimator=estimator) for task in tasks]
-        yield from _batched(solve_many, changed, settings)
+        yield from _batched(train_many, posed, settings)
+    elif spec is not None and spec.shared:
+        estimator: Estimator = spec.estimator or "mean"
+        yield from _batched(
+            _solve_many, [(replace(one, estimator=estimator), at) for one, at in posed], settings
+        )
     else:
         if not base:
-            free = [replace(task, estimator="pooled", constraints=()) for task in tasks]
-            base.extend(one for (one,) in _batched(solve_many, free, settings))
-        for task, trained in zip(tasks, base, strict=True):
-            fit = REPAIRS.get(method)
-            yield [trained if fit is None else repair_trained(task, trained, method, fit)]
+            free = [(unconstrained(one), at) for one, at in posed]
+            base.extend(one for (one,) in _batched(_solve_many, free, settings[:1]))
+        for (problem, engine), trained in zip(posed, base, strict=True):
+            fits = method in FITS
+            yield [repaired(problem, engine, trained, method) if fits else trained]
+
+
+def _solve_many(
+    problems: Sequence[Problem], engines: Sequence[Pooled], settings: Sequence[float], thin: bool
+) -> list[list[Trained]]:
+    outcomes = solve_many(problems, engines, settings, None, thin)
+    return [
+        [solved(problem, one, who_takes_part(problem, engine)) for one in per_setting]
+        for problem, engine, per_setting in zip(problems, engines, outcomes, strict=True)
+    ]
 
 
 def _batched(
-    many: Callable[..., list[list[Trained]]], tasks: list[Task], settings: Sequence[float]
+    many: Callable[..., list[list[Trained]]], posed: list[Posed], settings: Sequence[float]
 ) -> Iterator[list[Trained]]:
-    """All tasks in one program on a GPU; one after the other on a CPU, which is as fast."""
+    """All problems in one program on a GPU; one after the other on a CPU, which is as fast."""
     together = jax.default_backend() != "cpu"
-    thin = isinstance(tasks[0].solver, Agp)
-    for group in [tasks] if together else [[task] for task in tasks]:
-        yield from many(group, settings, None, thin)
+    thin = isinstance(posed[0][0].solver, Agp)
+    for group in [posed] if together else [[one] for one in posed]:
+        problems, engines = zip(*group, strict=True)
+        yield from many(problems, engines, settings, thin=thin)
 
 
 def _measure(draw: Draw, trained: Trained) -> Iterator[Row]:

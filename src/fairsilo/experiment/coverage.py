@@ -1,9 +1,9 @@
-"""How often the audit's intervals hold the truth, over simulated federations whose truth is known.
+"""Coverage of the audit's intervals, on simulated federations whose true gaps are known.
 
-A row of group g has the score z ~ Normal(mu_g, sd_g); it is predicted right where z > 0 and its
-loss is log(1 + e^-z), as for logistic regression. So the rate is Phi(mu/sd), and the mean loss an
-integral that Gauss-Hermite quadrature gives. With `shift` the mu of every silo is moved by a draw
-of its own: then `pooled` estimates the mean over rows, `mean` that over silos.
+A row of group g has the score z ~ Normal(mu_g, sd_g); it is predicted right if z > 0, and its loss
+is log(1 + e^-z), as for logistic regression. So the rate is Phi(mu/sd), and the mean loss is an
+integral, computed by Gauss-Hermite quadrature. `shift` moves the mu of every silo by a random
+amount: then `pooled` estimates the mean over rows, and `mean` that over silos.
 
     python -m fairsilo.experiment.coverage
 """
@@ -32,13 +32,13 @@ NODES = 60
 
 @dataclass(frozen=True)
 class Federation:
-    """What the silos say, and what is true of the people their rows are drawn from."""
+    """The silos' evidence, and the true gaps of the population they are drawn from."""
 
     evidence: Evidence
     rates: Floats
     """The pooled rate of each group."""
     truth: dict[str, float]
-    """The true gaps, by what is compared and how it is averaged."""
+    """The true gaps, by quantity and estimator."""
 
 
 def simulate(
@@ -83,7 +83,7 @@ def coverage(
     seed: int = 0,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """For every kind of interval: how often it held the truth, and its mean width."""
+    """For every kind of interval: how often it contains the true gap, and its mean width."""
     rng = np.random.default_rng(seed)
     held: dict[str, list[bool]] = {}
     widths: dict[str, list[float]] = {}
@@ -107,7 +107,7 @@ def coverage(
 
 
 def _spans(found: Found, one: Federation) -> dict[str, tuple[list[float], float]]:
-    """Every interval of an audit, with the truth that it is about."""
+    """Every interval of an audit, with the true value that it estimates."""
     cell = next(c for c in found["cells"] if c["group"] == "a" and c["class"] == "protected")
     [pair] = found["pairs"]
     rate, loss = pair["rate_gap"], pair["loss_gap"]

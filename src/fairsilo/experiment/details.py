@@ -1,4 +1,4 @@
-"""What a page says of a model beside its figures: how sure, who pays, how training went."""
+"""Details of a model beside its main figures: intervals, groups, clients, bytes, training."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.engine.pooled import CHUNK
 from fairsilo.evaluate import Tally, clients_of
 from fairsilo.evaluate.intervals import Interval, largest_of, newcombe, wilson
 from fairsilo.experiment.endings import RATE
 from fairsilo.method import Trained
+from fairsilo.run.measure import bytes_sent, tallies_of_clients
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.train import bytes_sent, tallies_of_clients
 from fairsilo.solver import Agp, Order, Record, Solver
+from fairsilo.sums.compiled import CHUNK
 
 POINTS = 60
 """The most rounds of a training that are kept."""
 
 
 def intervals(prepared: Prepared, tally: Tally) -> dict[str, float | None]:
-    """Where accuracy (Wilson) and fairness (Newcombe, of the gap in rates) lie, at 95 %."""
+    """95 % intervals of accuracy (Wilson) and fairness (Newcombe, of the gap in rates)."""
     (pair,) = prepared.cell_pairs
     counts = [
         int(side[group, pair.c])
@@ -83,12 +83,12 @@ def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> d
 def trace(trained: Trained, method: str) -> str:
     """Some rounds of a training, as JSON: loss, gap and multiplier.
 
-    AF limits a covariance, which is no gap.
+    AF limits a covariance instead of a gap, so its gap and multiplier are empty.
     """
     rounds, history = trained.outcome.rounds, trained.outcome.history
     count = len(np.asarray(history.loss))
     some = np.unique(np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64))
-    # A thin history has a record for every call of the compiled loop.
+    # A thinned history has one record for each call of the compiled loop.
     step = 1 if count == rounds else CHUNK[Order.LAGRANGIAN]
     numbers = np.minimum((some + 1) * step, rounds)
     limited = np.nan if method == "af" else 1.0
@@ -102,7 +102,7 @@ def trace(trained: Trained, method: str) -> str:
 
 
 def _largest(history: Record, name: str) -> npt.NDArray[np.float64]:
-    """The gap or multiplier; of several the size of the largest; of none, nothing."""
+    """The gap or multiplier by round; of several, the largest absolute value; of none, NaN."""
     values = np.asarray(getattr(history, name), np.float64)
     if values.shape[1] <= 1:
         return values[:, 0] if values.shape[1] else np.full(len(values), np.nan)

@@ -1,15 +1,15 @@
-"""How trainings ended: which figures mean nothing, and what counts as converged.
+"""How trainings ended: which are lost, and which count as converged.
 
-A training is lost, and its models get no figures, where the solver diverged or where it stands
-worse than a model that knows nothing: theta = 0 answers one half to every row, has the loss ln 2
-in every group and so satisfies every constraint. Worse is `loss + violation > ln 2`. ST's loss is a
-mean over clients, in which one lost client can hide; so where the exact optimum is known (logistic
-regression, from Newton) a training is also lost that ends more than 0.1 above it, violation
-included. All of this is seen on training rows.
+A training is lost, and its models get no figures, if the solver diverged or ended worse than the
+trivial model theta = 0, which predicts one half for every row, has the loss ln 2 in every group and
+so satisfies every constraint. Worse means `loss + violation > ln 2`. ST's loss is a mean over
+clients, which can hide one lost client; so if the exact optimum is known (logistic regression, from
+Newton), a training that ends more than 0.1 above it, violation included, is lost, too. All of this
+is measured on training rows.
 
-A training has converged where its solver says so, and where the optimum is known also where it is
-at most 1e-4 above it with a violation of at most 1e-3: the paper's solver comes to rest at
-|D| = epsilon + gamma lambda, gamma = 0.001, so that its own KKT test may never be met.
+A training has converged if its solver says so or, if the optimum is known, if it is at most 1e-4
+above it with a violation of at most 1e-3: the paper's solver comes to rest at
+|D| = epsilon + gamma lambda, gamma = 0.001, and so may never meet its own KKT test.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ FIGURES = (
     "dgeo_pooled",
 )
 RATE = "rate: "
-"""Columns that begin so are true-positive rates, one for each group."""
+"""Prefix of the columns with true-positive rates, one for each group."""
 _RUN = ["setting", "seed", "split"]
 
 
 def is_detail(column: str) -> bool:
-    """Whether a column says who pays for a model, or how sure one can be of its figures."""
+    """Whether a column holds results by group or client, or ends of intervals."""
     return column.startswith((RATE, "client_")) or column.endswith(("_low", "_high"))
 
 
@@ -63,7 +63,7 @@ def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd
 
 
 def loss_gap(table: pd.DataFrame, optimum: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """For each row of the table, its training loss less the exact optimum's of the same run."""
+    """For each row of the table, its training loss minus that of the same run's exact optimum."""
     exact = optimum.drop_duplicates(_RUN).set_index(_RUN)["loss"]
     best = exact.reindex(pd.MultiIndex.from_frame(table[_RUN])).to_numpy(dtype=np.float64)
     gap: npt.NDArray[np.float64] = table["loss"].to_numpy(dtype=np.float64) - best
@@ -76,8 +76,8 @@ def ending(
     """How the trainings of a setting ended, on all training rows.
 
     `ending` is converged, not converged or diverged: the worst of the seeds. `loss_gap` is the
-    training loss above the exact optimum's, a mean over the seeds, and None where no exact optimum
-    is known (networks).
+    training loss minus that of the exact optimum, averaged over the seeds, or None if no exact
+    optimum is known (networks).
     """
     if "status" not in table:
         return {"ending": None, "converged": None, "loss_gap": None, "violation": None}

@@ -47,7 +47,7 @@ def curve(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
 
 
 def _spread(values: pd.Series) -> float:
-    """Standard deviation over the seeds at hand, as in the tables."""
+    """Standard deviation over the seeds, as in the tables."""
     return float(values.std(ddof=0))
 
 
@@ -116,5 +116,5 @@ def draw_all(results: Results, path: str) -> list[Path]:
 
 
 def _undated(kind: str) -> dict[str, None]:
-    """No date inside, so that the same results give the same file."""
+    """Metadata without a date, so that the same results give the same file."""
     return {"CreationDate": None} if kind == "pdf" else {}

@@ -1,4 +1,4 @@
-"""What the paper's experiments consist of: twelve cells, seven methods, grids of settings."""
+"""The paper's experiments: twelve cells, seven methods, grids of settings."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One data set, one model, one way to deal the rows out."""
+    """One data set, one model, one kind of partition."""
 
     data: str
     model: str
-    """lr or nn, as the paper says it."""
+    """lr or nn, the paper's names."""
     setting: str
     """iid or non-iid."""
 
@@ -55,11 +55,11 @@ class Cell:
 
 
 OWN = ("af", "constant")
-"""What has no solver to choose, and so is the same on both paths."""
+"""Methods without a choice of solver, whose results are the same on both paths."""
 
 
 def home_of(path: str, method: str) -> str:
-    """The path under which a method's part is kept: what has no solver is kept once."""
+    """The path under which a method's part is stored; methods in OWN are stored once."""
     return "fast" if method in OWN else path
 
 
@@ -85,9 +85,9 @@ TAUS = (0.05, 0.5, 1.0, 2.5)
 
 
 def settings(cell: Cell, method: str) -> tuple[float, ...]:
-    """The grid of a method: the paper's values and wider; nothing to choose is one zero.
+    """The grid of a method: the paper's values and a wider range; (0,) if it has no setting.
 
-    Networks have coarser grids: they are what takes the time.
+    Networks have coarser grids, because they take most of the time.
     """
     network = cell.model == "nn"
     if method == "fedfair":
@@ -103,7 +103,7 @@ def settings(cell: Cell, method: str) -> tuple[float, ...]:
 
 
 def _with_paper(cell: Cell, method: str, grid: tuple[float, ...]) -> tuple[float, ...]:
-    """The grid and the value that the paper chose in this cell."""
+    """The grid, with the value that the paper chose in this cell added."""
     paper = paper_tables()
     chosen = paper[
         (paper["setting"] == cell.setting)
@@ -125,7 +125,7 @@ def solver_of(path: str, cell: Cell, method: str = "fedfair") -> tuple[Solver, i
     """The solver of a path and the most rounds it gets.
 
     `fast`: Newton for logistic regression; L-BFGS for networks, where a round of Newton costs
-    more than it saves; a client alone (ST) has few rows and fits them in fewer rounds.
+    more than it saves; a client that trains alone (ST) has few rows and needs fewer rounds.
     `agp`: the paper's solver and schedule.
     """
     if path == "agp":

@@ -80,7 +80,7 @@ def _table(part: pd.DataFrame, cell: Cell) -> str:
             cells.append(_number(row[metric], ".2f"))
         cells.append(_number(gap, "+.3f") + mark(gap))
         cells.append(_number(row["ours_balanced_accuracy"], ".3f"))
-        # The name says whether it collapsed.
+        # The row's name already says whether it collapsed.
         ended = row["ending"] if isinstance(row["ending"], str) else UNDEFINED
         cells.append(words(ended, False, row["loss_gap"], int(row["settings_diverged"])))
         lines.append("| " + " | ".join(cells) + " |")
@@ -133,7 +133,7 @@ def _machines(results: Results) -> str:
 
 
 def _figures(results: Results) -> str:
-    """The pictures that are there."""
+    """The figures that have been drawn."""
     lines = ["\n## Figures\n"]
     for path, solver in (("fast", "fast solvers"), ("agp", "AGP")):
         lines += [
@@ -145,7 +145,7 @@ def _figures(results: Results) -> str:
 
 
 def _theorems(table: pd.DataFrame) -> str:
-    """How often the bounds held, and the variance beside the predicted one."""
+    """How often the bounds held, and the measured and predicted variance."""
     lines = [
         "\n## The theorems, on held-out rows\n",
         "Federations of N clients are drawn again and again from rows of ADULT that training did "

@@ -1,4 +1,4 @@
-"""What the pages say of single models: how sure one can be, who pays, how training went."""
+"""Parts of pages about single models: intervals, groups and clients, training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairsilo.report.html import Child
 
 Row = dict[Hashable, Any]
 Heads = Mapping[str, Column | str]
-"""What names a row: keys, and the columns for them."""
+"""The columns that name a row, by key."""
 
 SURE = (
     "The test rows are a sample, so every figure could be somewhat higher or lower in the "
@@ -47,11 +47,11 @@ CHARTS = (
 )
 MANY = 50
 REPAIRED = tuple(TITLES[name] for name in ("eo", "eo-conditional", "ceo", "constant"))
-"""What has no training of its own."""
+"""Methods without a training of their own."""
 
 
 def sure_dots(title: str, name: str, rows: Sequence[Row], names: Sequence[str]) -> Html:
-    """One figure of every model, with its interval."""
+    """A chart of one figure of every model, with its interval."""
     return dots(
         title,
         [
@@ -89,7 +89,7 @@ def sure_table(rows: Sequence[Row], heads: Heads) -> Html:
 
 
 def pays_table(rows: Sequence[Row], heads: Heads) -> Html:
-    """Rates of the groups, and the clients at either end."""
+    """Rates of the groups, and the least and most accurate client."""
     groups = [str(key) for key in rows[0] if str(key).startswith(RATE)]
     columns: list[Column | str] = [
         *heads.values(),
@@ -141,7 +141,7 @@ def training_lines(rows: Sequence[Row], names: Sequence[str], prefix: str = "") 
         for name, row in zip(names, rows, strict=True)
         if isinstance(row.get("trace"), str) and name not in REPAIRED
     }
-    # A model that needs many rounds would leave no room for the others.
+    # On a linear axis a model with many rounds would squeeze the others.
     log = max((trace["round"][-1] for trace in traces.values()), default=0) > MANY
     charts: list[Child] = []
     for key, title, caption in CHARTS:
@@ -159,7 +159,7 @@ def training_lines(rows: Sequence[Row], names: Sequence[str], prefix: str = "") 
 
 
 def _interval(row: Row, name: str) -> Interval | None:
-    """Parts of an earlier version have none."""
+    """The interval of a figure; None for results of earlier versions."""
     low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
     return None if pd.isna(low) or pd.isna(high) else Interval(float(low), float(high))
 

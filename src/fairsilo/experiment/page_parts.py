@@ -1,4 +1,4 @@
-"""What the pages of compare, sweep and reproduce share: figures, names, settings."""
+"""Common parts of the pages of compare, sweep and reproduce: figures, names, settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairsilo.report.html import Child
 ORDER = tuple(TITLES[name] for name in reversed((
     "eo-conditional", "eo", "ceo", "fedavg", "af", "st", "lco", "fedfair",
 )))  # fmt: skip
-"""Every method keeps its colour and shape in all charts; FedFair has the first."""
+"""The order of colours and shapes, so that a method has the same ones in all charts."""
 STRONG = TITLES["fedfair"]
 
 METHOD_WORDS = {
@@ -89,7 +89,7 @@ def curves(title: str, x: list[float], figures: pd.DataFrame, caption: Child = N
 
 
 def settings_table(rows: Sequence[tuple[str, str]]) -> Html:
-    """What was asked, and what made it."""
+    """A table of the settings and of the machine."""
     shown: list[list[Child]] = [
         [name, el("code", value) if value.startswith("fairsilo ") else value]
         for name, value in rows
@@ -98,12 +98,12 @@ def settings_table(rows: Sequence[tuple[str, str]]) -> Html:
 
 
 def seeds_text(count: int = len(SEEDS)) -> str:
-    """Which seeds, in words."""
+    """The seeds in words."""
     return "0" if count == 1 else f"0 to {count - 1}: as many random data sets"
 
 
 def about(cell: Cell) -> Html:
-    """What a cell's name means."""
+    """An explanation of a cell's name."""
     split = (
         "every client has rows like everybody's"
         if cell.setting == "iid"

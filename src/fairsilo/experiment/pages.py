@@ -1,4 +1,4 @@
-"""Pages to look at: compare and sweep as self-contained HTML."""
+"""The self-contained HTML pages of compare and sweep."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def _models(
     heads: Heads,
     rates: Sequence[Child] = (),
 ) -> list[tuple[str, list[Child]]]:
-    """How sure one can be of each model, who pays for it, how its training went."""
+    """Sections about the models: intervals, groups and clients, training."""
     return [
         (
             "How sure are we?",

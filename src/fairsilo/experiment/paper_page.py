@@ -75,9 +75,9 @@ def reproduce_page(
 
 
 def _models(results: Results, paths: list[str]) -> list[tuple[str, list[Child]]]:
-    """How sure one can be of the models of Tables 1 and 2, who pays, how training went.
+    """Sections about the models of Tables 1 and 2: intervals, groups and clients, training.
 
-    Settings are those chosen on the test rows; the second path is folded away.
+    Settings are those chosen on the test rows; the second path is collapsed.
     """
     sure: list[Child] = [paragraph(SURE)]
     pays: list[Child] = [paragraph(PAYS)]
@@ -104,7 +104,7 @@ def _models(results: Results, paths: list[str]) -> list[tuple[str, list[Child]]]
             by_data.setdefault(cell.data, []).extend({**row, "cell": cell.title} for row in rows)
         every = [row for rows in by_data.values() for row in rows]
         heads = {"cell": "Cell", "method": "Method"}
-        # Groups have other names in other data sets.
+        # One table per data set, since their groups differ.
         paid = [pays_table(rows, heads) for rows in by_data.values()]
         by = f"By {NAMES[path]}"
         if path == paths[0]:

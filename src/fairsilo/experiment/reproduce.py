@@ -1,4 +1,4 @@
-"""Compute what is not finished yet, part by part, and say how long the rest will take."""
+"""Compute the missing parts of the results and report progress."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from fairsilo.experiment.theorems import check
 from fairsilo.method import Trained
 
 Say = Callable[[str, int, int, float], None]
-"""Called before each part: what, how many began before, of how many, seconds left (or -1)."""
+"""Called before each part: its name, parts begun before, all parts, seconds left (or -1)."""
 
 THEOREMS = "theorems.csv"
 AT_ONCE = 4
-"""The most cells to compute at a time; each holds its data ten times, 0.4 GB for ADULT, on a GPU
-until its AF is computed."""
+"""The most cells to compute at a time; each holds its data ten times (0.4 GB for ADULT), on a GPU
+until its AF is finished."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Tables:
         return self._held
 
     def prepare(self, validation: bool) -> None:
-        """What a method needs, before several threads ask for it."""
+        """Compute the cached properties before several threads use them."""
         _ = self.full, self.held if validation else None
 
 
@@ -78,10 +78,10 @@ def run_parts(
 ) -> int:
     """Compute the missing parts of the cells; returns how many were computed.
 
-    `theorems` are checked beside the last cells, always.
+    `theorems` also checks the theorems, every time, in parallel to the last cells.
 
-    A few cells at a time, the largest first: while one compiles, or waits for a single thread,
-    the others compute. AF is computed on the CPU, so where there is a GPU, beside the others.
+    A few cells run at a time, the largest first: while one compiles, or waits for a single thread,
+    the others compute. AF runs on the CPU, so if there is a GPU, in parallel to the others.
     """
     todo = {
         cell: missing
@@ -133,7 +133,7 @@ def run_parts(
 
 
 class _Progress:
-    """Says what begins, and how long the rest will take, for several threads."""
+    """Reports each part that begins and the time left; safe for several threads."""
 
     def __init__(self, path: str, say: Say, parts: list[tuple[Cell, str]]) -> None:
         self.path, self.say, self.total = path, say, len(parts)
@@ -165,13 +165,13 @@ def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[
     draws = [*tables.full, *tables.held] if validation and choice else tables.full
     rows = run_method(cell, method, grid, solver, draws, base)
     if validation and not choice:
-        # Nothing to choose: the honest choice is the same model.
+        # Without a setting to choose, the choice on validation rows is the same model.
         rows += [{**row, "split": "validation"} for row in rows]
     return rows
 
 
 def as_csv(frame: pd.DataFrame) -> str:
-    """A table as CSV, with true and false as everybody writes them."""
+    """A table as CSV, with booleans as true and false."""
     spelled = frame.map(lambda value: str(value).lower() if isinstance(value, bool) else value)
     return spelled.to_csv(index=False)
 
@@ -194,7 +194,7 @@ def publish(results: Results, path: str) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _weight(cell: Cell, method: str) -> float:
-    """How long a part takes beside others, roughly: for the time left, nothing else."""
+    """The rough relative time of a part, to order cells and to estimate the time left."""
     rows = {"drug": 1, "compas": 2, "adult": 12}[cell.data]
     model = 1 if cell.model == "lr" else 3
     kind = {"fedfair": 4, "lco": 6, "st": 8, "af": 3, "constant": 0.1}

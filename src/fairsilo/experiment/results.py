@@ -1,4 +1,4 @@
-"""The results folder: one file per cell and method, so that nothing is computed twice."""
+"""The results folder: one file (part) per cell and method, so that nothing is computed twice."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fairsilo.experiment.endings import without_lost
 from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
 
 KEPT = ("figures", "intervals", "groups", "clients", "bytes", "trace")
-"""What a part says of its models; a part that lacks some of it is computed again."""
+"""What a part holds of its models; a part without some of these is computed again."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """Finished parts of a path."""
+    """The finished parts of a path: number, time and machines."""
 
     parts: int
     seconds: float
-    """The parts' times added up; several are computed at once."""
+    """The sum of the parts' times, although several are computed at once."""
     machines: list[str]
 
 
@@ -39,18 +39,18 @@ class Results:
 
     folder: Path
     _read: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
-    """Parts that were read; nobody changes them."""
+    """Cache of the parts that were read; they are not modified."""
 
     def file(self, path: str, cell: Cell, method: str) -> Path:
-        """Where a part lies."""
+        """The file of a part."""
         return self.folder / "parts" / home_of(path, method) / cell.name / f"{method}.parquet"
 
     def has(self, path: str, cell: Cell, method: str) -> bool:
-        """Whether the part is there."""
+        """Whether the part exists."""
         return self.file(path, cell, method).is_file()
 
     def answers(self, path: str, cell: Cell, method: str, validation: bool) -> bool:
-        """Whether the part is there and was made with today's grid, solver and seeds."""
+        """Whether the part exists and was made with the current grid, solver and seeds."""
         if not self.has(path, cell, method):
             return False
         file = self.file(path, cell, method)
@@ -71,7 +71,7 @@ class Results:
         table: pd.DataFrame,
         seconds: float,
     ) -> None:
-        """Keep a finished part, with what was asked and what made it."""
+        """Store a finished part, with its settings and the machine."""
         table = table.assign(
             asked=question(path, cell, method, validation),
             made_by=json.dumps(machine()),
@@ -95,12 +95,12 @@ class Results:
         return without_lost(self.read(path, cell, method), self.optimum(path, cell, method))
 
     def optimum(self, path: str, cell: Cell, method: str) -> pd.DataFrame | None:
-        """The same part of the paper's solver solved exactly, where that is known."""
+        """For a part of the paper's solver, the same part solved exactly, or None."""
         exact = path == "agp" and cell.model == "lr" and self.has("fast", cell, method)
         return self.read("fast", cell, method) if exact else None
 
     def record(self, path: str, command: str, parts: int, seconds: float) -> None:
-        """Remember that a command computed parts, how many, how long and on what."""
+        """Log that a command computed parts: how many, how long and on which machine."""
         run = {"command": command, "parts": parts, "minutes": round(seconds / 60, 2)} | machine()
         text = json.dumps([*self.runs(path), run], indent=1) + "\n"
         write_atomic(self._log(path), text.encode())
@@ -113,7 +113,7 @@ class Results:
         return runs
 
     def made(self, path: str) -> Made:
-        """How many parts of this path there are, what made them, and how long each took."""
+        """The number of this path's parts, their total time and the machines."""
         files = sorted((self.folder / "parts" / path).glob("*/*.parquet"))
         found = [pd.read_parquet(file, columns=["made_by", "seconds"]).iloc[0] for file in files]
         kinds = sorted({str(one["made_by"]) for one in found})
@@ -125,7 +125,7 @@ class Results:
 
 
 def question(path: str, cell: Cell, method: str, validation: bool) -> str:
-    """What a part answers: another grid or solver makes it another part."""
+    """The settings of a part as JSON; a stored part with other settings is computed again."""
     solver, rounds = solver_of(home_of(path, method), cell, method)
     return json.dumps(
         {
@@ -140,7 +140,7 @@ def question(path: str, cell: Cell, method: str, validation: bool) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Version and kind of machine, nothing that names it."""
+    """Version and kind of machine, without its name."""
     device = jax.devices()[0]
     return {
         "fairsilo": __version__,
@@ -162,7 +162,7 @@ def describe(made: dict[str, Any]) -> str:
 
 
 def cores() -> int:
-    """The cores that this process may use; `taskset` and containers give it fewer."""
+    """The number of cores that this process may use, which `taskset` and containers limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What `compare` and `sweep` say: one line for each method or epsilon, over all seeds."""
+"""The tables of `compare` and `sweep`: one line for each method or epsilon, over all seeds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compare_summary(
 ) -> pd.DataFrame:
     """Every method at its best setting: chosen on test rows, and on validation rows.
 
-    `optima` are the same parts solved exactly, where that is known.
+    `optima` are the same parts solved exactly, or None if that is not known.
     """
     lines = []
     for method, part in parts.items():
@@ -67,9 +67,9 @@ def sweep_summary(part: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def words(ended: object, flat: bool, gap: float | None = None, lost: int = 0) -> str:
-    """Whether the model collapsed, how training ended, what is left to the optimum, in words.
+    """Whether the model collapsed, how training ended, its distance to the optimum, in words.
 
-    `lost` counts settings that nothing came of.
+    `lost` is the number of settings with a lost training.
     """
     said = [*(["collapsed"] if flat else []), *([ended] if isinstance(ended, str) else [])]
     if ended == "not converged" and not pd.isna(gap):
@@ -79,7 +79,7 @@ def words(ended: object, flat: bool, gap: float | None = None, lost: int = 0) ->
 
 
 def remarks(summary: pd.DataFrame) -> list[str]:
-    """A sentence for each thing that a reader of the printed table must know."""
+    """Sentences that a reader of the printed table must know."""
     said = []
     named = [
         row["method"] + (f" (chosen on {row['chosen_on']} rows)" if row["chosen_on"] else "")
@@ -115,7 +115,7 @@ def _line(part: pd.DataFrame, setting: float, metrics: tuple[str, ...]) -> Line:
 def _ending(
     part: pd.DataFrame, method: str, setting: float, optimum: pd.DataFrame | None = None
 ) -> Line:
-    """AF runs a fixed number of rounds and claims no optimum; a constant is not trained."""
+    """Ending and rounds; AF (a fixed number of rounds) and the constant have no ending."""
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
     rounds = None if method == "constant" else float(chosen["rounds"].max())
     claims = method not in ("af", "constant")

@@ -1,8 +1,8 @@
-"""Tables 1 and 2 with ours beside the paper's in each of the 78 cells.
+"""Tables 1 and 2, with our number beside the paper's in each of the 78 cells.
 
-One setting per cell, chosen by the mean harmonic mean over the seeds: on the test rows as in the
-paper (`test`), and honestly, on validation rows (`validation`), with the test rows' numbers of
-the models trained on all training rows. EO, CEO and ST: mean and std over all 5N models.
+Each cell has one setting, chosen by the mean harmonic mean over the seeds: on the test rows as in
+the paper (`test`), or on validation rows (`validation`). The numbers are always those on test rows
+of models trained on all training rows. EO, CEO and ST: mean and std over all 5N models.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ PATHS = {"fast": ("newton", "lbfgs"), "agp": ("agp",)}
 MARK = 0.02
 """A harmonic mean this far from the paper's is marked."""
 COLLAPSED = 0.53
-"""A balanced accuracy below this, and below FedFair's, is hardly more than a constant answer."""
+"""A balanced accuracy below this, and below FedFair's, is close to a constant predictor's."""
 
 
 def best_setting(table: pd.DataFrame, split: str) -> float:
     """The setting with the highest harmonic mean, averaged over models, then over seeds.
 
-    A setting with a lost training (see `endings`) is not chosen; where there is no other, nan.
+    A setting with a lost training (see `endings`) is not chosen; if there is no other, NaN.
     """
     rows = table[table["split"] == split]
     means = rows.groupby(["setting", "seed"])["harmonic_mean"].mean().groupby("setting").mean()
@@ -53,7 +53,7 @@ def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
 
 
 def mean_std(models: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
-    """Mean and spread of figures over models; nothing where a model has none."""
+    """Mean and standard deviation of figures over models; NaN if a model has none."""
     found = {}
     for name in names:
         found[name] = float(models[name].mean(skipna=False))
@@ -67,14 +67,14 @@ def collapsed(balanced: float, fedfair: float = COLLAPSED) -> bool:
 
 
 def mark(gap: float) -> str:
-    """A triangle where our harmonic mean is far above or below the paper's."""
+    """A triangle if our harmonic mean is far above or below the paper's, else nothing."""
     if not abs(gap) > MARK:
         return ""
     return " \N{BLACK UP-POINTING TRIANGLE}" if gap > 0 else " \N{BLACK DOWN-POINTING TRIANGLE}"
 
 
 def counts(found: pd.DataFrame) -> tuple[int, int]:
-    """In how many cells of a verdict FedFair is best or close, and near the paper."""
+    """The numbers of cells in which FedFair is best or close to it, and near the paper."""
     return int(found["best_or_close"].sum()), int(found["near_paper"].sum())
 
 
@@ -110,7 +110,7 @@ def _cell_rows(
             if not (table["split"] == split).any():
                 continue
             own: dict[str, object] = {**ours(table, split)}
-            # AF runs a fixed number of rounds and claims no optimum.
+            # AF runs a fixed number of rounds, so whether it converged is not known.
             trained = table.drop(columns="status") if method == "af" else table
             own |= ending(trained, float(str(own["ours_opt"])), optimum)
             own["settings_diverged"] = len(lost_settings(table))

@@ -1,15 +1,15 @@
 """The paper's theorems, checked on held-out rows of ADULT.
 
 A model theta is trained on one half of the table. The other half, which training did not see,
-plays the distribution D: rows are drawn from it with replacement, so that the true difference
-L^{a,c} - L^{b,c} is known, and federations of N clients with m rows each are drawn again and again.
+serves as the distribution D: rows are drawn from it with replacement, so that the true difference
+L^{a,c} - L^{b,c} is known. Federations of N clients with m rows each are drawn repeatedly.
 
     Theorem 2's variance   Var[ (1/N) sum_i D_i ] = sigma_avg^2 / N
     Theorem 2's bound      P( |D| < |D_fed| + r ) >= 1 - sigma_avg^2 / (N r^2)
     Theorem 1's bound      P( |D| < |D_i|   + r ) >= 1 - sigma_i^2 / r^2        (one client)
 
-`held` is how often that happened, `within` how often the estimate was within r of the truth at
-all, which is what Chebyshev's inequality bounds on the way.
+`held` is how often the bound held, `within` how often the estimate was within r of the truth,
+which is the event that Chebyshev's inequality bounds in the proof.
 
 A client whose rows miss a cell is drawn again, since the paper's estimate is not defined for it.
 """
@@ -23,8 +23,10 @@ import pandas as pd
 
 from fairsilo import __version__
 from fairsilo.arrays import Floats
-from fairsilo.run.options import Options
-from fairsilo.run.train import execute
+from fairsilo.run import Options
+from fairsilo.run.prepare import prepare
+from fairsilo.run.problem import plan
+from fairsilo.run.train import train
 
 CLIENTS = (1, 2, 5, 10, 20, 50)
 ROWS = 400
@@ -33,7 +35,7 @@ DRAWS = 2_000
 
 @dataclass(frozen=True)
 class Population:
-    """The losses of the two cells, and how often a row is in each."""
+    """The losses of the two cells, and the probability of a row to be in each."""
 
     losses: tuple[Floats, Floats]
     share: tuple[float, float]
@@ -46,8 +48,9 @@ class Population:
 
 def population(seed: int = 0) -> Population:
     """Train on one half of ADULT and take the losses of the other half."""
-    run = execute(Options(data="adult", test_fraction=0.5, seed=seed), baseline=False)
-    prepared, (predictor,) = run.prepared, run.trained.predictors
+    options = Options(data="adult", test_fraction=0.5, seed=seed)
+    prepared = prepare(options)
+    (predictor,) = train(options, plan(options, prepared), prepared.engine(options)).predictors
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
     losses = predictor.losses(x, y, s)
     sides = prepared.constraints[0].sides(len(prepared.schema.groups), len(prepared.schema.classes))
@@ -84,7 +87,7 @@ def check(seed: int = 0, draws: int = DRAWS) -> pd.DataFrame:
         local = local_estimates(rng, people, clients * draws).reshape(draws, clients)
         fed = local.mean(axis=1)
         predicted = sigma2 / clients
-        # Radii at which the bounds promise 75, 90 and 95 percent.
+        # Radii at which the bounds guarantee 75, 90 and 95 percent.
         for promised in (0.75, 0.9, 0.95):
             r_fed = np.sqrt(predicted / (1 - promised))
             r_one = np.sqrt(sigma2 / (1 - promised))

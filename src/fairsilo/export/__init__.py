@@ -1,1 +1,1 @@
-"""Models for other programs."""
+"""Export of models to other programs."""

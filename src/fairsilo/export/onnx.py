@@ -5,8 +5,8 @@
     label          (rows,), text: the most probable class, the lower one on a tie
     probabilities  (rows, classes), double
 
-Everything is computed in double precision, so that the numbers are those of `fairsilo predict` but
-for the order of a few additions. The operators are those of opset 17 and of ai.onnx.ml 3 (2022).
+Everything is computed in double precision, so that the results equal those of `fairsilo predict`
+up to the order of a few additions. Operators are from opset 17 and ai.onnx.ml 3 (2022).
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from fairsilo.data import Encoder
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.schema import Category, Number
 from fairsilo.errors import FairSiloError
-from fairsilo.method import Plain
+from fairsilo.predictor import Plain
 from fairsilo.run.store import Saved
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
-"""The file format of the same age as the opsets."""
+"""The file-format version released with these opsets."""
+LAYERED = ("lr", "mlp")
+"""The models that are dense layers with ReLU between them."""
 
 
 def to_onnx(saved: Saved) -> bytes:
@@ -78,7 +80,7 @@ def to_onnx(saved: Saved) -> bytes:
 
 
 def _only(saved: Saved) -> Plain:
-    """The one model that decides alone; the others have no graph that says the same."""
+    """The run's single deterministic model; other runs cannot be exported."""
     first = saved.predictors[0]
     method = saved.description.get("method")
     if not isinstance(first, Plain):
@@ -91,11 +93,16 @@ def _only(saved: Saved) -> Plain:
             f"method {method!r} has one model per client and ONNX export takes one: use "
             "fairsilo.load in Python, or train with --method fedfair"
         )
+    if saved.description["model"] not in LAYERED:
+        raise FairSiloError(
+            f"ONNX export knows the models {' and '.join(LAYERED)} and not "
+            f"{saved.description['model']!r}: use fairsilo.load in Python"
+        )
     return first
 
 
 class _Graph:
-    """Nodes and constants as they are added; what a node makes has a name no column has."""
+    """Collects nodes and constants; outputs get names that no column has."""
 
     def __init__(self, helper: Any, taken: set[str]) -> None:
         self.helper = helper
@@ -104,14 +111,14 @@ class _Graph:
         self.constants: list[Any] = []
 
     def free(self, name: str) -> str:
-        """The name, with a number behind it where it is taken."""
+        """The name, with a number appended if it is taken."""
         names = itertools.chain([name], (f"{name}_{k}" for k in itertools.count(1)))
         found = next(one for one in names if one not in self.taken)
         self.taken.add(found)
         return found
 
     def constant(self, value: Any) -> str:
-        """A constant: floats as double, integers as int64, texts as they are."""
+        """Add a constant (floats as double, integers as int64, texts as they are); its name."""
         from onnx import numpy_helper
 
         name = self.free("constant")
@@ -119,7 +126,7 @@ class _Graph:
         return name
 
     def node(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """One operator with one output, whose name is returned."""
+        """Add an operator with one output; returns the output's name."""
         output = self.free(name or operator.lower())
         domain = "ai.onnx.ml" if operator == "LabelEncoder" else ""
         self.nodes.append(
@@ -141,7 +148,7 @@ def _encode(graph: _Graph, encoder: Encoder) -> str:
 
 
 def _number(graph: _Graph, name: str, scaling: Scaling) -> list[str]:
-    """Standardised, 0 where missing, and the indicator of missing cells where there is one."""
+    """A number standardised, 0 if missing, and the indicator of missing cells if it has one."""
     centred = graph.node("Sub", name, graph.constant(scaling.mean))
     z = graph.node("Div", centred, graph.constant(scaling.scale))
     missing = graph.node("IsNaN", z)
@@ -152,7 +159,7 @@ def _number(graph: _Graph, name: str, scaling: Scaling) -> list[str]:
 
 
 def _category(graph: _Graph, feature: Category) -> str:
-    """One-hot; a place past the last column is zero in every column."""
+    """A category one-hot; an index past the last column gives zeros in every column."""
     size = len(feature.values)
     width = size + feature.missing + feature.other
     other = size + feature.missing if feature.other else width
@@ -194,7 +201,7 @@ def _answer(graph: _Graph, probabilities: str, classes: Sequence[str]) -> str:
 
 
 def _properties(saved: Saved) -> dict[str, str]:
-    """What the file says of itself, as text."""
+    """The metadata of the file, as text."""
     description = saved.description
     return {
         "fairsilo": __version__,

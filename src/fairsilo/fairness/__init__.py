@@ -12,10 +12,11 @@ from fairsilo.fairness.constraint import (
     count_cells,
     row_weights,
 )
-from fairsilo.fairness.notions import NOTIONS, Notion
+from fairsilo.fairness.notions import DEFAULT, NOTIONS, Notion
 
 __all__ = [
     "AGAINST",
+    "DEFAULT",
     "ESTIMATORS",
     "NOTIONS",
     "Against",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Gap
+from fairsilo.fairness.notion import Notion
 
 
 def accuracy_parity(
@@ -17,3 +18,12 @@ def accuracy_parity(
     """A constraint for every comparison, over rows of all classes; none is protected."""
     everyone = tuple(range(classes))
     return tuple(Gap(a, b, everyone) for a, b in compared)
+
+
+ACCURACY_PARITY = Notion(
+    name="accuracy-parity",
+    words="groups fare alike on the whole",
+    constraints=accuracy_parity,
+    caveat="The groups are compared on the whole: gaps within single classes can remain, and "
+    "cancel each other out.",
+)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Gap
+from fairsilo.fairness.notion import Notion
 
 
 def bounded_loss(
@@ -18,3 +19,14 @@ def bounded_loss(
     everyone = tuple(range(classes))
     groups = dict.fromkeys(group for a, b in compared for group in (*a, *b))
     return tuple(Gap((group,), (), everyone) for group in groups)
+
+
+BOUNDED_LOSS = Notion(
+    name="bounded-loss",
+    words="no group's average loss is above the limit",
+    constraints=bounded_loss,
+    rates=False,
+    alone=True,
+    caveat="Every group is limited by itself: the groups may be treated differently below the "
+    "limit.",
+)

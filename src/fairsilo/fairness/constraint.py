@@ -27,8 +27,6 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.errors import FairSiloError
 
-Cells = list[tuple[int, int]]
-"""Pairs (group, class)."""
 Estimator = Literal["mean", "pooled", "local"]
 ESTIMATORS: tuple[Estimator, ...] = ("mean", "pooled", "local")
 
@@ -83,11 +81,6 @@ class Gap:
         return plus, minus
 
 
-def compared_cells(constraints: Iterable[Dgeo]) -> Cells:
-    """The cells that the constraints compare, each once."""
-    return sorted({(g, k.c) for k in constraints for g in (k.a, k.b)})
-
-
 def count_cells(y: Ints, s: Ints, groups: int, classes: int) -> Ints:
     """m^{s,c}: how many rows each (group, class) cell has, (groups, classes)."""
     return np.bincount(s * classes + y, minlength=groups * classes).reshape(groups, classes)
@@ -125,6 +118,18 @@ class Totals:
         kept = large_enough(cells, min_cell)
         part = [int(_sizes(kept, k) is not None) for k in constraints]
         return cls(int(cells.sum()), kept, np.array(part, dtype=np.int64))
+
+    def to_vector(self) -> Floats:
+        """All counts as one vector."""
+        parts = (np.array([self.rows]), self.cells.ravel(), self.taking_part)
+        return np.concatenate(parts).astype(np.float64)
+
+    @classmethod
+    def from_vector(cls, vector: Floats, groups: int, classes: int) -> Totals:
+        """What `to_vector` wrote, as whole numbers."""
+        counts = np.rint(vector).astype(np.int64)
+        cells = counts[1 : 1 + groups * classes].reshape(groups, classes)
+        return cls(int(counts[0]), cells, counts[1 + cells.size :])
 
 
 def _sizes(cells: Ints, constraint: Constraint) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Gap
+from fairsilo.fairness.notion import Notion
 
 
 def demographic_parity(
@@ -20,3 +21,13 @@ def demographic_parity(
     """A constraint for every comparison and every protected class, over rows of all classes."""
     everyone = tuple(range(classes))
     return tuple(Gap(a, b, everyone, claim=c) for c in protected for a, b in compared)
+
+
+DEMOGRAPHIC_PARITY = Notion(
+    name="demographic-parity",
+    words="the protected class is predicted equally readily for all groups",
+    constraints=demographic_parity,
+    claims=True,
+    caveat="Who deserves an answer does not count in demographic parity: it is to be given to all "
+    "groups equally often, rightly or wrongly.",
+)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Dgeo, Gap
+from fairsilo.fairness.notion import Notion
 
 
 def equal_opportunity(
@@ -22,3 +23,11 @@ def equal_opportunity(
         for c in protected
         for a, b in compared
     )
+
+
+EQUAL_OPPORTUNITY = Notion(
+    name="equal-opportunity",
+    words="groups fare alike among those who truly are of a protected class",
+    constraints=equal_opportunity,
+    within_classes=True,
+)

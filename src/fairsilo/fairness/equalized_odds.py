@@ -10,10 +10,20 @@ from collections.abc import Sequence
 from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint
 from fairsilo.fairness.equal_opportunity import equal_opportunity
+from fairsilo.fairness.notion import Notion
 
 
 def equalized_odds(
     compared: Sequence[Comparison], protected: Sequence[int], classes: int
 ) -> tuple[Constraint, ...]:
-    """Whatever class is protected, all of them are."""
+    """Ignores `protected`; constrains every class."""
     return equal_opportunity(compared, range(classes), classes)
+
+
+EQUALIZED_ODDS = Notion(
+    name="equalized-odds",
+    words="groups fare alike among the people of every class",
+    constraints=equalized_odds,
+    every_class=True,
+    within_classes=True,
+)

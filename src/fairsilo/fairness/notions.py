@@ -1,24 +1,18 @@
-"""The notions of fairness by their names on the command line; each is a choice of row weights."""
+"""The notions of fairness by their names on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from fairsilo.fairness.accuracy_parity import ACCURACY_PARITY
+from fairsilo.fairness.bounded_loss import BOUNDED_LOSS
+from fairsilo.fairness.demographic_parity import DEMOGRAPHIC_PARITY
+from fairsilo.fairness.equal_opportunity import EQUAL_OPPORTUNITY as DEFAULT
+from fairsilo.fairness.equalized_odds import EQUALIZED_ODDS
+from fairsilo.fairness.notion import Notion
+from fairsilo.registry import Registry
 
-from fairsilo.fairness.accuracy_parity import accuracy_parity
-from fairsilo.fairness.bounded_loss import bounded_loss
-from fairsilo.fairness.compare import Comparison
-from fairsilo.fairness.constraint import Constraint
-from fairsilo.fairness.demographic_parity import demographic_parity
-from fairsilo.fairness.equal_opportunity import equal_opportunity
-from fairsilo.fairness.equalized_odds import equalized_odds
+OWN = (DEFAULT, EQUALIZED_ODDS, DEMOGRAPHIC_PARITY, ACCURACY_PARITY, BOUNDED_LOSS)
+NOTIONS: Registry[Notion] = Registry(
+    "notion", "fairsilo.notions", {notion.name: notion for notion in OWN}
+)
 
-Notion = Callable[[Sequence[Comparison], Sequence[int], int], tuple[Constraint, ...]]
-"""From the comparisons, the protected classes and the number of classes to the constraints."""
-
-NOTIONS: dict[str, Notion] = {
-    "equal-opportunity": equal_opportunity,
-    "equalized-odds": equalized_odds,
-    "demographic-parity": demographic_parity,
-    "accuracy-parity": accuracy_parity,
-    "bounded-loss": bounded_loss,
-}
+__all__ = ["DEFAULT", "NOTIONS", "Notion"]

@@ -1,8 +1,9 @@
-"""Weigh the rows of a federation: every silo weighs its own, knowing only `Totals`."""
+"""Weigh rows: every silo weighs its own, knowing only `Totals` of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
@@ -13,43 +14,60 @@ from fairsilo.fairness.constraint import Constraint, Estimator, Totals, count_ce
 from fairsilo.partition.federation import Federation
 
 
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """The rows that a round asks about, and their weights."""
+
+    source: Ints | None
+    """Which of the silo's rows each one is; None: all of them, in their order."""
+    y: Ints
+    w: Floats
+    """Weights in the objective, (n,)."""
+    v: Floats
+    """Weights in the constraints, (constraints, n)."""
+
+
 def totals_of(
     federation: Federation, constraints: Sequence[Constraint], min_cell: int = 0
 ) -> Totals:
-    """The sum of the silos' summands: a set-up exchange."""
+    """The sum of the silos' counts: a set-up exchange."""
+    shape = federation.groups, federation.classes
     parts = (
         Totals.of_silo(
-            count_cells(
-                federation.y[silo], federation.s[silo], federation.groups, federation.classes
-            ),
-            constraints,
-            min_cell,
+            count_cells(federation.y[silo], federation.s[silo], *shape), constraints, min_cell
         )
         for silo in federation.silos()
     )
     return reduce(add, parts)
 
 
-def weigh(
-    federation: Federation,
+def weigh_silo(
+    y: Ints,
+    s: Ints,
     constraints: Sequence[Constraint],
     estimator: Estimator,
     totals: Totals,
     min_cell: int = 0,
-) -> tuple[Floats, Floats]:
-    """The objective's row weights w (n,) and the constraints' v (len(constraints), n).
+) -> Weighted:
+    """One silo's rows and weights.
 
-    Under `local` a row weighs in the constraints of its own silo: the engine keeps the silos'
-    sums apart instead of adding them.
+    A constraint with a claim needs the loss of every row under that class. So the silo's rows of
+    other classes are asked a second time, under the claimed class; these weigh nothing in the
+    objective, and in the constraints of their claim what the row weighs.
     """
-    n = federation.rows
-    w = np.full(n, 1 / n)
-    v = np.zeros((len(constraints), n))
-    for silo in federation.silos():
-        v[:, silo] = row_weights(
-            constraints, estimator, federation.y[silo], federation.s[silo], totals, min_cell
-        )
-    return w, v
+    w = np.full(len(y), 1 / totals.rows)
+    v = row_weights(constraints, estimator, y, s, totals, min_cell)
+    claims = [constraint.claim for constraint in constraints]
+    named = sorted({claim for claim in claims if claim is not None})
+    if not named:
+        return Weighted(None, y, w, v)
+    rows = np.arange(len(y))
+    source = np.concatenate([rows, *(rows[y != claim] for claim in named)])
+    repeated = [np.full(int(np.sum(y != claim)), claim) for claim in named]
+    asked = np.concatenate([y, *repeated])
+    again = np.arange(len(source)) >= len(y)
+    counts = [~again if claim is None else asked == claim for claim in claims]
+    return Weighted(source, asked, np.where(again, 0.0, w[source]), v[:, source] * counts)
 
 
 def weighted(
@@ -58,39 +76,34 @@ def weighted(
     estimator: Estimator,
     min_cell: int = 0,
 ) -> tuple[Federation, Floats, Floats]:
-    """The rows to ask, and what they weigh: `weigh`, and what claims add to it.
+    """All silos' rows that a round asks about, w (n,) and v (constraints, n).
 
-    A constraint with a claim needs the loss of every row under that class. So each silo asks its
-    rows of other classes a second time, under the claimed one; these weigh nothing in the
-    objective, and in the constraints of their claim what the row weighs.
+    Under `local` a row weighs in the constraints of its own silo: the engine keeps the silos'
+    sums apart instead of adding them.
     """
     totals = totals_of(federation, constraints, min_cell)
-    w, v = weigh(federation, constraints, estimator, totals, min_cell)
-    claims = [constraint.claim for constraint in constraints]
-    if not any(claim is not None for claim in claims):
+    each = [
+        weigh_silo(part.y, part.s, constraints, estimator, totals, min_cell)
+        for part in federation.parts()
+    ]
+    w = np.concatenate([one.w for one in each])
+    v = np.concatenate([one.v for one in each], axis=1)
+    if each[0].source is None:
         return federation, w, v
-    asked, source = _asked(federation, sorted({claim for claim in claims if claim is not None}))
-    again = federation.y[source] != asked.y
-    counts = [~again if claim is None else asked.y == claim for claim in claims]
-    return asked, np.where(again, 0.0, w[source]), v[:, source] * np.stack(counts)
-
-
-def _asked(federation: Federation, claims: Sequence[int]) -> tuple[Federation, Ints]:
-    """Each silo's rows, then for every claim those of another class, relabelled; and which rows."""
-    sources, labels, sizes = [], [], []
-    for silo in federation.silos():
-        rows = np.arange(silo.start, silo.stop)
-        y = federation.y[silo]
-        sources += [rows, *(rows[y != claim] for claim in claims)]
-        labels += [y, *(np.full(int(np.sum(y != claim)), claim) for claim in claims)]
-        sizes.append(sum(map(len, sources)))
-    source = np.concatenate(sources)
+    starts = federation.offsets[:-1]
+    source = np.concatenate(
+        [
+            one.source + start
+            for one, start in zip(each, starts, strict=True)
+            if one.source is not None
+        ]
+    )
     asked = Federation(
         federation.x[source],
-        np.concatenate(labels),
+        np.concatenate([one.y for one in each]),
         federation.s[source],
-        np.array([0, *sizes], np.int64),
+        np.cumsum([0, *(len(one.y) for one in each)]),
         federation.groups,
         federation.classes,
     )
-    return asked, source
+    return asked, w, v

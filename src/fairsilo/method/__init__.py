@@ -1,37 +1,20 @@
-"""Methods: which rows weigh what, and what follows."""
+"""Training methods: each is one file with its spec and a function of (problem, engine)."""
 
-from fairsilo.method.agnostic import af
-from fairsilo.method.averaging import fedavg_local
-from fairsilo.method.base import Method, Plain, Predictor, Task, Trained
-from fairsilo.method.calibrated import ceo, fit_calibrated
-from fairsilo.method.constrained import fedavg, fedfair, lco
-from fairsilo.method.equalized_odds import eo, fit_equalized_odds
-from fairsilo.method.postprocess import BASES, Fit, repair
-from fairsilo.method.separate import st
+from fairsilo.method.af import af
+from fairsilo.method.base import Method, Trained
+from fairsilo.method.ceo import ceo
+from fairsilo.method.eo import eo
+from fairsilo.method.fedavg import fedavg
+from fairsilo.method.fedfair import fedfair
+from fairsilo.method.lco import lco
+from fairsilo.method.st import st
+from fairsilo.registry import Registry
 
-METHODS: dict[str, Method] = {
-    "fedfair": fedfair,
-    "lco": lco,
-    "fedavg": fedavg,
-    "st": st,
-    "af": af,
-    "eo": eo,
-    "ceo": ceo,
-}
+METHODS: Registry[Method] = Registry(
+    "method", "fairsilo.methods", {one.name: one for one in (fedfair, lco, fedavg, st, af, eo, ceo)}
+)
 """The methods by their names on the command line."""
+DEFAULT = fedfair
+"""The method of a training that names none."""
 
-REPAIRS: dict[str, Fit] = {"eo": fit_equalized_odds, "ceo": fit_calibrated}
-"""The methods that change the answers of a trained model; by themselves they follow FedAvg."""
-
-__all__ = [
-    "BASES",
-    "METHODS",
-    "REPAIRS",
-    "Method",
-    "Plain",
-    "Predictor",
-    "Task",
-    "Trained",
-    "fedavg_local",
-    "repair",
-]
+__all__ = ["DEFAULT", "METHODS", "Method", "Trained"]

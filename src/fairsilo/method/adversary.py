@@ -7,7 +7,7 @@
                | (1/n) ( sum_j s_j w_j u_j - sbar_w sum_j u_j ) | <= tau,
                sbar_w = (1/n) sum_j w_j s_j
 
-Every coefficient is a sum over rows: clients send `AdversarySums`, the server adds them, solves
+Every coefficient is a sum over rows: silos send `AttackSums`, the server adds them, solves
 and broadcasts alpha and sbar_w. Rows of groups other than the two compared ones weigh in the
 loss, and have no part in the covariance, whose n counts the rows of the two.
 
@@ -19,66 +19,21 @@ category drawn apart have the same mean squared distance to a row as one drawn t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.method.agnostic_sums import AdversarySums
+from fairsilo.question.agnostic import AttackSums
 
-POINTS = 30
-SIGMA = 2.0
 ALPHA_MAX = 5.0
 
 
-@dataclass(frozen=True)
-class ColumnSums:
-    """What the reference points are drawn from: sums over one client's rows, per column."""
-
-    rows: int
-    total: Floats
-    squares: Floats
-    off_binary: Floats
-    """sum x^2 (1 - x)^2: zero exactly where all values are 0 or 1."""
-
-    @classmethod
-    def of(cls, x: Floats) -> ColumnSums:
-        """One client's part."""
-        return cls(len(x), x.sum(0), (x**2).sum(0), (x**2 * (1 - x) ** 2).sum(0))
-
-    def __add__(self, other: ColumnSums) -> ColumnSums:
-        return ColumnSums(
-            self.rows + other.rows,
-            self.total + other.total,
-            self.squares + other.squares,
-            self.off_binary + other.off_binary,
-        )
-
-    def draw(self, points: int, seed: int) -> Floats:
-        """Seeded reference points z, (points, columns)."""
-        rng = np.random.default_rng(seed)
-        mean = self.total / self.rows
-        spread = np.sqrt(np.maximum(self.squares / self.rows - mean**2, 0))
-        shape = (points, len(mean))
-        normal, uniform = rng.standard_normal(shape), rng.random(shape)
-        return np.where(self.off_binary == 0, uniform < mean, mean + spread * normal)
-
-
-def kernels(x: Floats, points: Floats, sigma: float = SIGMA) -> Floats:
-    """K(x_j, z_r), (n, R); a client computes it once."""
-    from scipy.spatial.distance import cdist
-
-    result: Floats = np.exp(-cdist(x, points, "sqeuclidean") / (2 * sigma**2))
-    return result
-
-
-def covariance_row(sums: AdversarySums, paired: int) -> Floats:
+def covariance_row(sums: AttackSums, paired: int) -> Floats:
     """The covariance as a linear function of alpha: its coefficients, (R,)."""
     mean_score = sums.score / paired
     return np.asarray((sums.group_score_kernel - sums.group_kernel * mean_score) / paired)
 
 
-def worst_weights(sums: AdversarySums, rows: int, paired: int, tau: float) -> Floats | None:
+def worst_weights(sums: AttackSums, rows: int, paired: int, tau: float) -> Floats | None:
     """alpha (R,) of the program, or None where no weights within the bounds are so fair."""
     from scipy.optimize import linprog
 

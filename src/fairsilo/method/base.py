@@ -1,170 +1,159 @@
-"""What a method is given (a task) and what it leaves (one predictor, or one per client)."""
+"""What a method is: a name, what it needs, and a function from (problem, engine) to a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from fairsilo.arrays import Floats, Ints
-from fairsilo.compute import jax, jnp
-from fairsilo.engine import Measure, Outcome, Watch
-from fairsilo.fairness.constraint import Constraint, Estimator
-from fairsilo.model.base import Model
-from fairsilo.model.loss import cross_entropy, probabilities
-from fairsilo.partition.federation import Federation
-from fairsilo.solver import Solver
-
-
-@dataclass(frozen=True)
-class Task:
-    """Train `model` on the federation's rows under the constraints."""
-
-    federation: Federation
-    model: Model
-    constraints: tuple[Constraint, ...]
-    epsilon: float | tuple[float, ...]
-    """The limit, one for all constraints or one for each."""
-    estimator: Estimator
-    solver: Solver
-    rounds: int
-    seed: int
-    engine: str = "pooled"
-    min_cell: int = 0
-    """A client's cell of fewer rows takes no part in the constraints."""
-    group_columns: tuple[int, ...] = ()
-    """The columns of x that encode the group: AF's adversary must not see them."""
-    measure: Measure = "loss"
-    """Whether epsilon limits gaps of losses or of rates."""
-
-
-class Predictor(Protocol):
-    """A trained model as its user sees it: rows in, probabilities and classes out."""
-
-    def probabilities(self, x: Floats, s: Ints) -> Floats:
-        """Class probabilities, (n, classes)."""
-
-    def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
-        """Predicted classes; the seed matters only to predictors that draw."""
-
-    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
-        """The loss of every row."""
-
-
-@partial(jax.jit, static_argnames="model")
-def _probabilities(model: Model, theta: jax.Array, x: jax.Array) -> jax.Array:
-    return probabilities(model.scores(theta, x))
-
-
-@partial(jax.jit, static_argnames="model")
-def _losses(model: Model, theta: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    return cross_entropy(model.scores(theta, x), y)
-
-
-SMALL = 1 << 15
-"""Tables of fewer rows come in many sizes: those of clients, or batches to predict."""
-
-
-def filled_size(count: int) -> int:
-    """At most an eighth more rows, so that a program serves tables of many sizes."""
-    step = 1 << max(count.bit_length() - 4, 0)
-    return -(-count // step) * step if count < SMALL else count
-
-
-def filled(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The rows, and rows of zeros after them."""
-    more = filled_size(len(rows)) - len(rows)
-    return np.pad(rows, [(0, more)] + [(0, 0)] * (rows.ndim - 1)) if more else rows
-
-
-@dataclass(frozen=True)
-class Plain:
-    """The model itself: the most probable class, the lower one on a tie."""
-
-    model: Model
-    theta: Floats
-
-    def probabilities(self, x: Floats, s: Ints) -> Floats:
-        """Class probabilities, (n, classes)."""
-        rows = jnp.asarray(filled(x))
-        return np.asarray(_probabilities(self.model, self.theta, rows))[: len(x)]
-
-    def labels(self, x: Floats, s: Ints, seed: int = 0) -> Ints:
-        """The most probable class."""
-        best: Ints = np.argmax(self.probabilities(x, s), axis=1).astype(np.int64)
-        return best
-
-    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
-        """Cross-entropy of every row."""
-        rows, labels = jnp.asarray(filled(x)), jnp.asarray(filled(y))
-        return np.asarray(_losses(self.model, self.theta, rows, labels))[: len(x)]
-
-
-def _output(
-    model: Model, x: jax.Array, y: jax.Array, theta: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    scores = model.scores(theta, x)
-    return jnp.argmax(probabilities(scores), axis=1), cross_entropy(scores, y)
-
-
-@partial(jax.jit, static_argnames="model")
-def _outputs(
-    model: Model, thetas: jax.Array, x: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    both: tuple[jax.Array, jax.Array] = jax.lax.map(
-        partial(_output, model, x, y), thetas, batch_size=16
-    )
-    return both
-
-
-@partial(jax.jit, static_argnames="model")
-def _own_outputs(
-    model: Model, thetas: jax.Array, x: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    def one(own: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        thetas, x, y = own
-        return jax.vmap(partial(_output, model, x, y))(thetas)
-
-    both: tuple[jax.Array, jax.Array] = jax.lax.map(one, (thetas, x, y))
-    return both
-
-
-def own_outputs(model: Model, thetas: Floats, x: Floats, y: Ints) -> tuple[Ints, Floats]:
-    """Labels and losses of R models for each of C tables: thetas (C, R, p), x (C, n, d)."""
-    labels, losses = _own_outputs(model, *map(jnp.asarray, (thetas, x, y)))
-    return np.asarray(labels, np.int64), np.asarray(losses)
-
-
-def labels_and_losses(predictors: Sequence[Plain], x: Floats, y: Ints) -> list[tuple[Ints, Floats]]:
-    """What `labels` and `losses` of each say, for many models of one kind in one program."""
-    thetas = np.stack([one.theta for one in predictors])
-    rows, classes = jnp.asarray(filled(x)), jnp.asarray(filled(y))
-    labels, losses = (
-        np.asarray(part)[:, : len(x)]
-        for part in _outputs(predictors[0].model, thetas, rows, classes)
-    )
-    return list(zip(labels.astype(np.int64), losses, strict=True))
+from fairsilo.engine.base import Engine
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness.constraint import Dgeo, Estimator
+from fairsilo.predictor.base import Plain, Predictor
+from fairsilo.predictor.hits import Fit
+from fairsilo.question.base import Problem
+from fairsilo.question.round import numbers_down, numbers_up
+from fairsilo.solver.base import Outcome, Watch
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One predictor, or one per client, and how training went."""
+    """One predictor, or one per silo, and how training went."""
 
     predictors: tuple[Predictor, ...]
+    """None where every silo has its own model and shows it to nobody."""
     outcome: Outcome
     numbers_up: int
-    """Numbers sent per client and round."""
+    """Numbers sent per silo and round."""
     numbers_down: int
     notes: tuple[str, ...] = field(default=())
-    """What a reader must know: clients left out, programs that had no solution."""
+    """What a reader must know: silos left out, programs that had no solution."""
     rounds_before: int = 0
     """Rounds of models that were trained on the way and not kept."""
     epsilon: float | None = None
     """The limit on losses that was found, where one was searched for."""
 
 
-Method = Callable[[Task, Watch | None], Trained]
+Train = Callable[..., Trained]
+"""(problem, engine, watch=None) -> Trained."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A training method. Other packages add theirs by the entry point `fairsilo.methods`."""
+
+    name: str
+    title: str
+    words: str
+    """What it does, in one line: what reports say."""
+    train: Train
+    asks: tuple[str, ...] = ("round",)
+    """The kinds of questions that silos answer for it, beside those of every method."""
+    limits: str = ""
+    """What epsilon limits: "loss" (a gap of mean losses), "tau" (AF's trade-off) or nothing."""
+    shared: bool = False
+    """Whether the constraints are over all silos' rows: then minimum cells apply, and every
+    compared cell needs rows."""
+    estimator: Estimator | None = None
+    """How gaps are estimated, where the method decides that itself."""
+    limited: bool = True
+    """Whether there are constraints or a repair at all; without them it is its own baseline."""
+    private: bool = False
+    """Whether it trains under differential privacy."""
+    targets: bool = False
+    """Whether it takes a target in rates, and limits of single pairs."""
+    one_pair: bool = False
+    """Whether it is for two classes and one pair of groups only."""
+    models: tuple[str, ...] = ()
+    """The models it is for; none named: any."""
+    own_models: bool = False
+    """Whether every silo ends with a model of its own."""
+    own_solver: bool = False
+    """Whether it has a solver of its own."""
+    rounds: int | None = None
+    """The most rounds, where the method decides that itself."""
+    setup: int = 0
+    """Exchanges before the first round, beside those of every method."""
+    fit: Fit | None = None
+    """How a silo repairs a trained model; None: the method trains."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether every silo trains by itself."""
+        return self.own_models and self.fit is None
+
+    @property
+    def by_silo(self) -> bool:
+        """Whether every silo has limits of its own."""
+        return self.alone or self.estimator == "local"
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that this method is not for."""
+        if self.models and problem.model.name not in self.models:
+            raise FairSiloError(
+                f"method {self.name} is for the model {' or '.join(self.models)} and not for "
+                f"{problem.model.name!r}: use --model {self.models[0]}, or --method fedfair"
+            )
+        if self.one_pair:
+            only_pair(problem, self.name)
+
+    def __call__(self, problem: Problem, engine: Engine, watch: Watch | None = None) -> Trained:
+        """Train."""
+        self.check(problem)
+        return self.train(problem, engine, watch)
+
+
+def only_pair(problem: Problem, method: str) -> Dgeo:
+    """The one pair of groups of a problem with two classes, or an error in one sentence."""
+    if problem.classes != 2:
+        raise FairSiloError(
+            f"method {method} needs two classes and the label has {problem.classes}: "
+            "use --method fedfair"
+        )
+    if len(problem.constraints) != 1:
+        raise FairSiloError(
+            f"method {method} compares two groups and there are {len(problem.constraints)} pairs: "
+            "name two with --groups, or use --method fedfair"
+        )
+    (pair,) = problem.constraints
+    if not isinstance(pair, Dgeo):
+        raise FairSiloError(
+            f"method {method} has a notion of fairness of its own: leave out --notion, or use "
+            "--method fedfair"
+        )
+    return pair
+
+
+def solved(problem: Problem, outcome: Outcome, notes: Sequence[str] = ()) -> Trained:
+    """One plain model; a silo sends and receives the sums of the problem's constraints."""
+    # Under `local` a silo sends and receives its own constraints only.
+    size, pairs = problem.model.size, len(problem.constraints)
+    return Trained(
+        (Plain(problem.model, outcome.theta),),
+        outcome,
+        numbers_up(problem.solver.order, size, pairs),
+        numbers_down(size, pairs),
+        tuple(notes),
+    )
+
+
+def who_takes_part(problem: Problem, engine: Any) -> tuple[str, ...]:
+    """Say how many silos are left out of a constraint for want of rows."""
+    taking_part = engine.count(problem).taking_part
+    missing = engine.clients - int(taking_part.min()) if len(taking_part) else 0
+    if problem.promise is not None or not missing:
+        return ()
+    count = f"{missing} of {engine.clients} clients have"
+    if engine.min_cell is None:
+        return (
+            f"{count} no rows, or fewer than they demand of themselves, in one of the constrained "
+            "cells and leave its rows out of the constraint",
+        )
+    if engine.min_cell > 1:
+        fewer = f"{count} fewer than {engine.min_cell} rows in one of the constrained cells and"
+        if problem.estimator == "pooled":
+            return (f"{fewer} leave the rows of such cells out of the constraint",)
+        return (f"{fewer} take no part in the constraint",)
+    if problem.estimator == "pooled":
+        return ()
+    return (f"{count} no row in one of the constrained cells and take no part in the constraint",)

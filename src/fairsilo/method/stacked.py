@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairsilo.engine import Rows
 from fairsilo.fairness.constraint import Constraint
 from fairsilo.fairness.weigh import weighted
 from fairsilo.partition.federation import Federation
+from fairsilo.sums import Rows
 
 WASTE = 4
 """How many times the rows one array for all clients may have before it is split by size."""

@@ -3,7 +3,7 @@
 A limit on losses bounds no rate. Two ways to one:
 
     proxy    the constraint is the gap of rates itself. Steps follow a smooth surrogate of it, the
-             multipliers see the true rates (`engine.sums`); one solve, on all training rows
+             multipliers see the true rates (`sums.rows`); one solve, on all training rows
     search   constraints on losses as ever, and the largest epsilon that keeps the rates within
              the target on the rows trained on and those set aside at every client
 
@@ -19,93 +19,110 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.engine import Watch
+from fairsilo.arrays import Floats
+from fairsilo.engine import Engine, Pooled, solve_many
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness.constraint import row_weights
-from fairsilo.fairness.weigh import totals_of
-from fairsilo.method.base import Plain, Task, Trained, labels_and_losses
-from fairsilo.method.constrained import solve, solve_many
-from fairsilo.partition.federation import Federation
-from fairsilo.partition.hold_out import hold_out
-from fairsilo.solver import Newton
+from fairsilo.evaluate.metrics import rate_gap
+from fairsilo.fairness.constraint import Totals
+from fairsilo.method.base import Trained, solved, who_takes_part
+from fairsilo.question.base import Problem
+from fairsilo.question.evaluate import Evaluate
+from fairsilo.solver import Newton, Outcome, Watch
 
 FINEST = 1e-3
 """Rates are steps, so that a gap meets its limit to a thousandth, or to two rows of a cell."""
 CANDIDATES = 8
 """So many epsilons are tried at once; then as many between the best of them and the next."""
+NO_LIMIT = 1e3
 
 
-def proxy(task: Task, target: float) -> Task:
-    """The task with its limits on the gaps of rates themselves."""
-    totals = totals_of(task.federation, task.constraints)
-    sides = [side for one in task.constraints for side in one.sides(*totals.cells.shape)]
+def proxy(problem: Problem, totals: Totals, target: float) -> Problem:
+    """The problem with its limits on the gaps of rates themselves."""
+    sides = [side for one in problem.constraints for side in one.sides(*problem.shape)]
     rows = min(int(totals.cells[side].sum()) for side in sides)
-    solver: Any = task.solver
+    solver: Any = problem.solver
     # A power of two, so that tables of about the same size share a compiled program.
     steps = 2.0 ** -np.floor(np.log2(max(rows, 2) / 2))
     solver = replace(solver, tolerance=max(FINEST, float(steps)))
-    if isinstance(solver, Newton) and not task.model.start(task.seed).any():
+    if isinstance(solver, Newton) and not problem.model.start(problem.seed).any():
         solver = replace(solver, from_anywhere=True)
-    return replace(task, epsilon=target, measure="rate", solver=solver)
+    return replace(problem, epsilon=target, measure="rate", solver=solver)
 
 
-def search(task: Task, target: float, watch: Watch | None = None) -> Trained:
-    """Look for the epsilon of losses that meets the target; the model keeps to the rows it saw."""
-    if task.federation.rows < 10 * task.federation.clients:
+def search(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
+    """Look for the epsilon of losses that meets the target; the model keeps to the rows it saw.
+
+    After the loss of a silo the search begins anew, so that all models are of the same silos.
+    """
+    if engine.count(problem).rows < 10 * engine.clients:
         raise FairSiloError(
             "--target-by search sets a fifth of every client's rows aside and the clients have "
             "too few: use --target-by proxy"
         )
-    rest, aside = hold_out(task.federation, task.seed)
-    inner = replace(task, federation=rest)
-    free = solve(replace(inner, epsilon=1e3), watch)
-    tried = [(float(np.abs(free.outcome.last.d).max()), free)]
-    if gap(inner, tried[0][1], (rest, aside)) > target:
-        top = tried[0][0]
-        grid = np.linspace(0.0, top, CANDIDATES, endpoint=False)
-        tried += _try(inner, grid, watch)
-        fits = [e for e, one in tried if gap(inner, one, (rest, aside)) <= target]
-        low = max(fits, default=0.0)
-        high = min((e for e, _ in tried if e > low), default=top)
-        between = np.linspace(low, high, CANDIDATES + 2)[1:-1]
-        tried += _try(inner, between, watch)
-    gaps = [gap(inner, one, (rest, aside)) for _, one in tried]
+    wasted = 0
+    while True:
+        tried, gaps, silos = _tried(problem, engine, target, watch)
+        if engine.clients == silos:
+            break
+        wasted += sum(one.rounds for _, one in tried)
     meets = [k for k, found in enumerate(gaps) if found <= target]
     best = max(meets, key=lambda k: tried[k][0]) if meets else int(np.argmin(gaps))
-    epsilon, trained = tried[best]
-    rounds = sum(one.outcome.rounds for _, one in tried) - trained.outcome.rounds
+    epsilon, outcome = tried[best]
     note = (
         f"of {len(tried)} models trained, the one with epsilon {epsilon:.4f} was taken: its rates "
         f"are {gaps[best]:.4f} apart on the rows trained on and those set aside"
     )
     missed = () if meets else (f"no epsilon brings the rates within {target:g} of each other",)
     return replace(
-        trained, notes=(*trained.notes, note, *missed), rounds_before=rounds, epsilon=epsilon
+        solved(
+            problem, outcome, (*who_takes_part(replace(problem, rest=True), engine), note, *missed)
+        ),
+        rounds_before=wasted + sum(one.rounds for _, one in tried) - outcome.rounds,
+        epsilon=epsilon,
     )
 
 
-def gap(task: Task, trained: Trained, parts: Sequence[Federation]) -> float:
-    """The largest gap of rates over the constraints, on the union of the parts' rows."""
-    whole = Federation(
-        np.concatenate([part.x for part in parts]),
-        np.concatenate([part.y for part in parts]),
-        np.concatenate([part.s for part in parts]),
-        np.array([0, sum(part.rows for part in parts)]),
-        parts[0].groups,
-        parts[0].classes,
-    )
-    plain = [one for one in trained.predictors if isinstance(one, Plain)]
-    ((labels, _),) = labels_and_losses(plain, whole.x, whole.y)
-    totals = totals_of(whole, task.constraints)
-    v = row_weights(task.constraints, "pooled", whole.y, whole.s, totals)
-    aims = [whole.y if one.claim is None else one.claim for one in task.constraints]
-    wrong = np.stack([labels != aim for aim in aims])
-    return float(np.abs(np.sum(v * wrong, axis=1)).max())
+def _tried(
+    problem: Problem, engine: Engine, target: float, watch: Watch | None
+) -> tuple[list[tuple[float, Outcome]], list[float], int]:
+    """The models by their epsilon, their gaps, and how many silos the first was trained by.
+
+    Where fewer silos are left in the end, the models are not of the same rows.
+    """
+    rest = replace(problem, rest=True)
+    (free,) = _solve(rest, engine, [NO_LIMIT], watch)
+    silos = engine.clients
+    tried = [(float(np.abs(free.last.d).max()), free)]
+    gaps = [gap(problem, engine, free.theta)]
+
+    def more(epsilons: Floats) -> None:
+        values = [float(one) for one in epsilons]
+        if engine.clients < silos:
+            return
+        for epsilon, outcome in zip(values, _solve(rest, engine, values, watch), strict=True):
+            tried.append((epsilon, outcome))
+            gaps.append(gap(problem, engine, outcome.theta))
+
+    if gaps[0] > target:
+        top = tried[0][0]
+        more(np.linspace(0.0, top, CANDIDATES, endpoint=False))
+        low = max((e for (e, _), g in zip(tried, gaps, strict=True) if g <= target), default=0.0)
+        high = min((e for e, _ in tried if e > low), default=top)
+        more(np.linspace(low, high, CANDIDATES + 2)[1:-1])
+    return tried, gaps, silos
 
 
-def _try(
-    task: Task, epsilons: Sequence[float] | np.ndarray, watch: Watch | None
-) -> list[tuple[float, Trained]]:
-    """A model for every epsilon, in one program."""
-    values = [float(epsilon) for epsilon in epsilons]
-    return list(zip(values, solve_many([task], values, watch)[0], strict=True))
+def gap(problem: Problem, engine: Engine, theta: Floats) -> float:
+    """The largest gap of rates over the constraints, on all training rows."""
+    train, _ = engine.ask(problem, Evaluate(np.asarray(theta)))
+    found = [rate_gap(train.tally, one) for one in problem.constraints]
+    return max(np.inf if one is None else abs(one) for one in found)
+
+
+def _solve(
+    problem: Problem, engine: Engine, epsilons: Sequence[float], watch: Watch | None
+) -> list[Outcome]:
+    """A model for every epsilon; in one program where all rows are in this process."""
+    if isinstance(engine, Pooled):
+        return solve_many([problem], [engine], epsilons, watch)[0]
+    return [engine.solve(replace(problem, epsilon=one), watch) for one in epsilons]

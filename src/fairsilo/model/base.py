@@ -1,5 +1,6 @@
 """A model is a pair of functions, init and apply; the solvers see one flat vector theta."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ Params = Any
 
 
 class Features(Protocol):
-    """Rows (n, features) as a model sees them: something that multiplies a weight."""
+    """Rows (n, features) as a model sees them: anything that supports `x @ weight`."""
 
     def __matmul__(self, weight: Array) -> Array: ...
 
@@ -34,9 +35,11 @@ class Model:
     init: Callable[[Array], Params]
     apply: Callable[[Params, Any], Array]
     apply_many: Callable[[Params, Any], Array] | None = None
-    """`apply` for parameters of many runs, (n, runs, outputs), where that is one product."""
+    """`apply` for the parameters of many runs in one product, (n, runs, outputs), if possible."""
     only_multiplies: bool = False
-    """Whether `apply` does nothing with x but `x @ weight`, so that x need not be an array."""
+    """Whether `apply` uses x only in `x @ weight`, so that x need not be an array."""
+    linear: bool = False
+    """Whether this is logistic regression, whose sums silos compute without a compiler."""
 
     @property
     def outputs(self) -> int:
@@ -44,20 +47,22 @@ class Model:
         return 1 if self.classes == 2 else self.classes
 
     @cached_property
-    def _flat(self) -> tuple[int, Callable[[Array], Params]]:
-        shapes = jax.eval_shape(self.init, jax.random.key(0))
-        example = jax.tree.map(lambda leaf: np.zeros(leaf.shape), shapes)
-        theta, unravel = ravel_pytree(example)
-        return theta.size, unravel
+    def _shapes(self) -> Params:
+        return jax.eval_shape(lambda: self.init(jax.random.key(0)))
 
-    @property
+    @cached_property
+    def _unravel(self) -> Callable[[Array], Params]:
+        example = jax.tree.map(lambda leaf: np.zeros(leaf.shape), self._shapes)
+        return ravel_pytree(example)[1]
+
+    @cached_property
     def size(self) -> int:
-        """The number of parameters."""
-        return self._flat[0]
+        """The number of parameters; nothing is compiled to know it."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self._shapes))
 
     def unravel(self, theta: Array) -> Params:
-        """The parameters that the flat vector theta stands for."""
-        return jax.tree.map(lambda leaf: leaf.astype(theta.dtype), self._flat[1](theta))
+        """Turn the flat vector theta into parameters for `apply`."""
+        return jax.tree.map(lambda leaf: leaf.astype(theta.dtype), self._unravel(theta))
 
     def start(self, seed: int) -> np.ndarray:
         """Seeded starting parameters as a flat float64 vector."""

@@ -1,6 +1,6 @@
 """Cross-entropy per row, its curvature in the scores, and class probabilities.
 
-Also how wrong a row is: the 0-1 error and its smooth surrogate, what targets in rates are made of.
+Also a row's 0-1 error and its smooth surrogate, which targets in rates are made of.
 """
 
 from fairsilo.compute import Array, jax, jnp
@@ -28,9 +28,9 @@ def _softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 def _softplus_and_slope(u: Array) -> tuple[Array, Array]:
-    """Both from one exponential: left to itself, XLA computes it anew for the gradient."""
+    """Softplus and its slope from one exponential, which XLA would otherwise compute twice."""
     e = jnp.exp(-jnp.abs(u))
-    # In float32 the sum of many rows is no finer than the rounding of 1 + e.
+    # In float32, rounding in the sum over rows hides the gain of log1p.
     log = jnp.log1p(e) if u.dtype == jnp.float64 else jnp.log(1 + e)
     return jnp.maximum(u, 0) + log, jnp.where(u >= 0, 1, e) / (1 + e)
 
@@ -54,8 +54,8 @@ def probabilities(scores: Array) -> Array:
 
 
 SHARPNESS = 2.0
-"""How much steeper the smooth error is than the probability: near enough to the step that its
-slope tells how many rows change sides, far enough from it that many rows have a say."""
+"""How much steeper the smooth error is than the probability: steep enough that its slope tells how
+many rows change sides, flat enough that many rows contribute."""
 
 
 def error(scores: Array, y: Array) -> Array:
@@ -81,5 +81,5 @@ def error_curvature(scores: Array, y: Array) -> Array:
     eye: Array = jnp.eye(p.shape[-1], dtype=p.dtype)
     bend = right * (p[:, :, None] * (eye - p[:, None, :]) - away[:, :, None] * away[:, None, :])
     bend = SHARPNESS**2 * bend
-    # For two classes the one score is that of class 1, and class 0 has the score zero.
+    # For two classes, the single score belongs to class 1, and class 0 has score zero.
     return bend[:, 1:, 1:] if scores.shape[-1] == 1 else bend

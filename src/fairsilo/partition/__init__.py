@@ -1,4 +1,4 @@
-"""Who holds which row: IID, label-skewed, Dirichlet, or as a column of the table says."""
+"""Assignment of rows to clients: IID, label-skewed, Dirichlet, or by a column of the table."""
 
 from fairsilo.partition.column import by_column, split_column
 from fairsilo.partition.draw import KINDS, TEST, UNUSED, Kind, draw

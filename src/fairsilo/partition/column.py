@@ -1,4 +1,4 @@
-"""Clients and test rows as columns of the table name them."""
+"""Clients and test rows, taken from columns of the table."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ def by_column(
 
 
 def split_column(values: Iterable[object], *, column: str = "split") -> NDArray[np.bool_]:
-    """Return whether each row is a test row, from cells that say train or test in any case."""
+    """Return whether each row is a test row, from cells `train` or `test` (case is ignored)."""
     cells = list(values)
     meaning = {cell: _part(cell, column) for cell in set(cells)}
     is_test = np.array([meaning[cell] for cell in cells], dtype=np.bool_)
@@ -60,7 +60,7 @@ def _missing(cell: object) -> bool:
         return not cell.strip()
     if isinstance(cell, float | np.floating):
         return bool(np.isnan(cell))
-    # pandas' own marks for missing cells, by name because this package does not know pandas.
+    # pandas' markers for missing cells, by name, because this package does not import pandas.
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 

@@ -9,9 +9,9 @@ from fairsilo.partition.rows import Indices, apportion, shuffled
 def dirichlet(
     rows: Indices, y: Indices, clients: int, alpha: float, rng: np.random.Generator
 ) -> list[Indices]:
-    """Share every class out; a small alpha gives few clients most of a class.
+    """Divide every class; a small alpha gives few clients most of a class.
 
-    A client that chance leaves without a row gets one from the largest client.
+    A client that is left without a row gets one from the largest client.
     """
     if not (np.isfinite(alpha) and alpha > 0):
         raise FairSiloError(f"alpha is {alpha}; the Dirichlet partition needs a number above 0")

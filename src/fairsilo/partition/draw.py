@@ -1,4 +1,4 @@
-"""Draw the test rows and share the training rows out among simulated clients."""
+"""Draw the test rows and divide the training rows among simulated clients."""
 
 from typing import Literal, get_args
 
@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 TEST = -1
 """The client of a test row."""
 UNUSED = -2
-"""The client of a row left over when training and test rows together are not all rows."""
+"""The client of a row that is neither a training nor a test row."""
 
 
 def draw(
@@ -34,7 +34,7 @@ def draw(
     """Return the client of every row: 0 to clients-1, TEST or UNUSED.
 
     The test rows are drawn first, stratified by class, so the same seed gives the same test rows
-    for every kind. `test_fraction` counts only if neither number of rows is given.
+    for every kind. `test_fraction` is used only if neither number of rows is given.
     """
     if kind not in KINDS:
         raise FairSiloError(f"there is no partition {kind!r}; choose one of {', '.join(KINDS)}")

@@ -1,4 +1,4 @@
-"""Set rows aside for choosing a setting: a share of every silo's own."""
+"""Set a share of every silo's training rows aside for choosing a setting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from fairsilo.partition.federation import Federation
 
 VALIDATION = 0.2
-"""The share of every silo's training rows."""
+"""The share of every silo's training rows that is set aside."""
 
 
 def hold_out(whole: Federation, seed: int) -> tuple[Federation, Federation]:

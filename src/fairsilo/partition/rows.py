@@ -1,4 +1,4 @@
-"""What the kinds of partition share: shuffling, rounding and stratified draws."""
+"""Helpers of all partitions: shuffling, rounding and stratified draws."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +9,15 @@ Indices = NDArray[np.int64]
 def shuffled(rows: Indices, rng: np.random.Generator) -> Indices:
     """Return the rows in random order.
 
-    Sorting raw 64-bit draws gives the same order with every version of NumPy, which promises that
-    of the bit generator but not of `Generator.permutation`.
+    Sorting raw 64-bit draws gives the same order with every version of NumPy: bit generators are
+    guaranteed to be stable, `Generator.permutation` is not.
     """
     keys = rng.bit_generator.random_raw(len(rows))
     return rows[np.argsort(keys, kind="stable")]
 
 
 def apportion(targets: NDArray[np.float64], total: int) -> Indices:
-    """Round targets that sum to `total` to whole numbers that do too (largest remainders)."""
+    """Round targets that sum to `total` to integers with the same sum (largest remainders)."""
     counts = np.floor(targets).astype(np.int64)
     order = np.argsort(counts - targets, kind="stable")
     counts[order[: total - int(counts.sum())]] += 1
@@ -34,7 +34,7 @@ def equal_sizes(rows: int, clients: int) -> Indices:
 def stratified(
     rows: Indices, y: Indices, size: int, rng: np.random.Generator
 ) -> tuple[Indices, Indices]:
-    """Draw `size` of the rows with the class shares of all of them; return drawn and left."""
+    """Draw `size` rows, keeping the class shares; return the drawn rows and the rest."""
     classes, counts = np.unique(y[rows], return_counts=True)
     quotas = apportion(counts.astype(np.float64) * (size / max(len(rows), 1)), size)
     drawn = [

@@ -12,15 +12,15 @@ from fairsilo.partition.rows import Indices, apportion, equal_sizes, shuffled
 
 MAJOR, MINOR = 0.8, 0.2
 POINT = 0.01
-"""How far from 80 % a client may be so that whole clients and all rows come out even."""
+"""How far a client may be from 80 %, since clients are whole and all rows are used."""
 
 
 def skewed(
     rows: Indices, y: Indices, clients: int, protected: int, rng: np.random.Generator
 ) -> list[Indices]:
-    """Deal the rows out so that the first clients are dominated by `protected`, the others not.
+    """Divide the rows so that only the first clients are dominated by `protected`.
 
-    With more than two classes the others count as one, in the proportions that chance gives.
+    With more than two classes the others count as one and are mixed at random.
     """
     inside = shuffled(rows[y[rows] == protected], rng)
     outside = shuffled(rows[y[rows] != protected], rng)
@@ -40,14 +40,14 @@ def _targets(sizes: Indices, protected_rows: int) -> NDArray[np.float64]:
             f"a skewed partition needs a protected class with 20 % to 80 % of the training rows, "
             f"and it has {share:.1%}; choose another partition or protected class"
         )
-    # The first clients are the dominated ones, and together should hold this many rows.
+    # The dominated clients come first and together should hold this many rows.
     wanted = total * min(max((share - MINOR) / (MAJOR - MINOR), 0.0), 1.0)
     held = np.concatenate([[0], np.cumsum(sizes)])
     targets = _pattern(sizes, int(np.argmin(np.abs(held - wanted))))
     surplus = protected_rows - float(targets.sum())
     if abs(surplus) <= POINT * total + 1e-6:
         return targets + surplus * sizes / total
-    # Spread, the surplus would blur every client; the next one takes all that is left instead.
+    # Too large to spread over all clients: the next client takes the whole surplus instead.
     k = int(np.searchsorted(held, wanted, side="right")) - 1
     targets = _pattern(sizes, k)
     targets[k] += protected_rows - targets.sum()

@@ -170,7 +170,7 @@ def _chart(found: Found, key: str, inner: str, outer: str | None) -> Html:
 
     ordered = sorted(found["pairs"], key=lambda p: -abs(p[key]["pooled"]["value"] or 0.0))
     shown = ordered[: MOST_ROWS // 2]
-    # One band for all: where pairs have different limits, or some none, there is no such thing.
+    # The chart has one band, so it is drawn only if all pairs have the same limit.
     one = len(set(found["limits"])) == 1
     limit = found["limit"] if key == "loss_gap" and one else None
     allowed = "" if limit is None else f" The shaded range is the limit, \u00b1{plain(limit)}."

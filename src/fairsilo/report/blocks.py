@@ -47,7 +47,7 @@ def table(
 ) -> Html:
     """A table whose first column names the row. Cells: numbers, text, or `Html` as it is.
 
-    `dense` sets it smaller, for many columns.
+    `dense` uses smaller type, for many columns.
     """
     described = [Column(c) if isinstance(c, str) else c for c in columns]
     head = [el("th", c.title, scope="col", class_=_align(c), title=c.help) for c in described]
@@ -144,7 +144,7 @@ def table_page(
     lead: Child = None,
     header: Sequence[Child] = (),
 ) -> str:
-    """A page from (heading, blocks) pairs; what compare, sweep and reproduce write.
+    """A page from (heading, blocks) pairs, used by compare, sweep and reproduce.
 
     `header` are paragraphs below the lead.
     """
@@ -184,7 +184,7 @@ def asset(name: str) -> str:
 
 
 def _contents(sections: Sequence[Html]) -> Html | None:
-    """Links to the sections, where there are several."""
+    """Links to the sections, or None if there is only one."""
     headings = [re.search(r'<h2 id="([^"]+)-title">(.*?)</h2>', part) for part in sections]
     links = [el("a", Html(m[2]), href=f"#{m[1]}") for m in headings if m]
     spaced = itertools.chain.from_iterable((link, " ") for link in links)

@@ -1,4 +1,4 @@
-"""The model card: what a run folder says to somebody who is to use the model, without a row.
+"""The model card: the contents of a run folder for users of the model, without any data row.
 
 The contents follow Mitchell et al., "Model Cards for Model Reporting" (2019): what it is, what it
 is for, the data, fairness, metrics by group with intervals, and what it does not say.
@@ -17,10 +17,7 @@ from fairsilo.report.sections.facts import Cell, Facts, Pair
 from fairsilo.report.sections.verdict import price
 from fairsilo.report.sections.words import (
     ESTIMATORS,
-    METHODS,
     MODELS,
-    NOTION_LIMITS,
-    NOTIONS,
     SOLVERS,
     name_of,
 )
@@ -41,7 +38,7 @@ def card(
     return {
         "model": {
             "kind": name_of(MODELS, metrics.get("model")),
-            "method": name_of(METHODS, facts.method),
+            "method": facts.method.words,
             "fairsilo": description.get("fairsilo"),
             "answer": schema["label"],
             "classes": list(schema["classes"]),
@@ -58,8 +55,8 @@ def card(
         },
         "fairness": {
             "compared": list(description.get("constraints", [])),
-            "notion": facts.notion,
-            "means": name_of(NOTIONS, facts.notion),
+            "notion": facts.notion.name,
+            "means": facts.notion.words,
             "protected_class": facts.protected,
             "epsilon": facts.epsilon,
             "limits": [one["epsilon"] for one in description.get("compared", [])],
@@ -93,7 +90,7 @@ def card(
 
 
 def _limits(facts: Facts) -> list[str]:
-    """What this run does not say."""
+    """The card's limitations: what the run's figures do not show."""
     said = [
         "Rates are limited on the training rows: those of other people follow as far as the "
         "smallest group has rows."
@@ -102,9 +99,9 @@ def _limits(facts: Facts) -> list[str]:
         if facts.epsilon is not None or facts.target is not None
         else "Nothing was limited: the gaps are only measured."
     ]
-    if facts.notion in NOTION_LIMITS:
-        said.append(NOTION_LIMITS[facts.notion])
-    elif facts.notion == "equal-opportunity" and facts.protected.count(", ") + 1 < facts.classes:
+    if facts.notion.caveat:
+        said.append(facts.notion.caveat)
+    elif facts.compares == "class" and facts.protected.count(", ") + 1 < facts.classes:
         said.append(f"The groups are compared within the class {facts.protected} alone.")
     return [
         *said,
@@ -114,7 +111,7 @@ def _limits(facts: Facts) -> list[str]:
 
 
 def _feature(one: Mapping[str, Any]) -> Card:
-    """Name and kind; of a category how many values it has, not which."""
+    """A feature's name and kind; for a category only the number of its values."""
     if one["kind"] == "number":
         return {"name": one["name"], "kind": "number"}
     return {"name": one["name"], "kind": "category", "values": len(one["values"])}

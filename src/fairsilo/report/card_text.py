@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from fairsilo.report.card import Card
+from fairsilo.report.sections.words import notion_of
 from fairsilo.report.text import DASH, plain, plural
 
 UNSAID = (
@@ -62,7 +63,7 @@ def _data(card: Card) -> str:
 
 
 def _pooled(data: Card) -> str:
-    """What the last group is made of, where small groups were pooled."""
+    """The groups that were pooled into the last one, if any."""
     if not data["pooled"]:
         return ""
     return f", which pools {', '.join(map(_text, data['pooled']))}"
@@ -82,15 +83,15 @@ def _fairness(card: Card) -> str:
 
 
 def _limit(fairness: Card, single: bool) -> str:
-    """What was limited to what, and what came of it on the training rows."""
+    """The limit that was set, and the result on the training rows."""
     if fairness["target_deo"] is not None:
         target, found = fairness["target_deo"], fairness["training_rate_gap"]
         return (
             f"The difference of the groups' rates was to be at most {plain(target)}; on the "
             f"training rows it is {_number(found)}."
         )
-    alone = fairness["notion"] == "bounded-loss"
-    usual = " (DGEO)" if fairness["notion"] in ("equal-opportunity", "equalized-odds") else ""
+    notion = notion_of(fairness["notion"])
+    alone, usual = notion.alone, " (DGEO)" if notion.within_classes else ""
     what = "Every group's mean loss" if alone else f"The gap of the groups' mean losses{usual}"
     if fairness["epsilon"] is None:
         return "No limit was set on the gap of the groups' mean losses."
@@ -222,5 +223,5 @@ def _count(value: int | None) -> str:
 
 
 def _text(value: object) -> str:
-    """A user's text inside Markdown: nothing in it is markup, and it stays on its line."""
+    """Escape a user's text for Markdown and keep it on one line."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(str(value).split()))

@@ -1,4 +1,4 @@
-"""Markup that is safe by construction: only `Html` goes in as it is, everything else is escaped."""
+"""Safe markup: only `Html` is inserted as it is, everything else is escaped."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def escape(value: Child) -> Html:
-    """Text as markup; characters that no document may contain become a visible mark."""
+    """Text as markup; characters that HTML does not allow become a visible mark."""
     if isinstance(value, Html):
         return value
     return Html(html.escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", str(value)), quote=True))
 
 
 def join(*children: Child) -> Html:
-    """Children one after the other; None is nothing."""
+    """Concatenate the children; None is skipped."""
     return Html("".join(escape(child) for child in children if child is not None))
 
 
 def el(tag: str, *children: Child, **attributes: Attribute) -> Html:
-    """An element. `class_` is class, `aria_label` is aria-label; None and False leave out."""
+    """An element. `class_` is class, `aria_label` is aria-label; None and False are omitted."""
     opening = tag
     for name, value in attributes.items():
         if value is None or value is False:
@@ -54,7 +54,7 @@ def _attribute(value: Attribute) -> str:
 
 
 def data_block(value: Mapping[str, Any]) -> Html:
-    """JSON for a script to read; nothing in it can end the element or start another."""
+    """JSON for a script to read, escaped so that it cannot end the element or start another."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

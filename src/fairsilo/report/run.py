@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from fairsilo.report.blocks import page
+from fairsilo.report.sections.breakdown import pays
 from fairsilo.report.sections.cards import glance
 from fairsilo.report.sections.certificate import certificate
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.fair import fair
-from fairsilo.report.sections.pays import pays
 from fairsilo.report.sections.settings import limits, settings
 from fairsilo.report.sections.training import training
 from fairsilo.report.sections.verdict import findings, headline, lead

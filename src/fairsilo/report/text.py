@@ -1,4 +1,4 @@
-"""Numbers as text. What is undefined is an en dash that says why, never NaN."""
+"""Numbers as text. An undefined value is an en dash with the reason, never NaN."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def percent(value: Number, digits: int = 1, *, signed: bool = False, why: str = 
     if value is None or not math.isfinite(value):
         return missing(why)
     shown = f"{abs(100 * value):.{digits}f}%"
-    # What rounds to nothing has no sign.
+    # A value that rounds to zero has no sign.
     return shown if not float(shown[:-1]) else _sign(value, signed) + shown
 
 
@@ -49,12 +49,12 @@ def points(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A number as a person would write it: 0.1, 0.0001."""
+    """A number in its shortest form: 0.1, 0.0001."""
     return scientific(value) if 0 < value < 1e-5 else f"{value:.6g}"
 
 
 def typeset(text: str) -> str:
-    """Replace numbers such as 6.8e-08 within a text by what `scientific` makes of them."""
+    """Replace numbers such as 6.8e-08 in a text by the form of `scientific`."""
 
     def better(found: re.Match[str]) -> str:
         value = float(found[0])

@@ -10,29 +10,27 @@ import numpy as np
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap, rate_gap
 from fairsilo.fairness import Constraint
-from fairsilo.run.prepare import Prepared
+from fairsilo.run.problem import Posed
 
 
 def constraint_gaps(
-    prepared: Prepared,
+    posed: Posed,
     limits: float | Sequence[float] | None,
     train: Sequence[dict[str, float | None]] | None,
     test: Tally,
 ) -> list[dict[str, Any]]:
     """What metrics.json says of each; without limits on losses, epsilon is None."""
-    count = len(prepared.constraints)
+    count = len(posed.constraints)
     each = [None] * count if limits is None else np.broadcast_to(limits, count).tolist()
     seen = train or [{"loss": None, "rate": None}] * count
     return [
         {
-            "name": prepared.describe(constraint),
+            "name": posed.describe(constraint),
             "epsilon": limit,
             "train": on_training_rows,
             "test": gaps_of(test, constraint),
         }
-        for constraint, limit, on_training_rows in zip(
-            prepared.constraints, each, seen, strict=True
-        )
+        for constraint, limit, on_training_rows in zip(posed.constraints, each, seen, strict=True)
     ]
 
 

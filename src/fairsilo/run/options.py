@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairsilo.dp import Split
+from fairsilo.engine import ENGINES
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness import AGAINST, NOTIONS
-from fairsilo.method import BASES, METHODS, REPAIRS
+from fairsilo.fairness import AGAINST, DEFAULT, NOTIONS
+from fairsilo.method import DEFAULT as DEFAULT_METHOD
+from fairsilo.method import METHODS
 from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
-from fairsilo.solver import SOLVERS
+from fairsilo.solver import SOLVERS, Solver
 
 ESTIMATORS = ("mean", "pooled")
-ENGINES = ("pooled", "clientwise")
 NOISE = ("shared", "full")
-PRIVATE_METHODS = ("fedfair", "fedavg")
-"""The methods that differential privacy is worked out for."""
 ALPHA = 0.5
 EPSILON = 0.05
 TARGET_BY = ("proxy", "search")
@@ -29,7 +28,10 @@ LARGEST_SEED = 2**32 - 1
 
 @dataclass(frozen=True)
 class Options:
-    """Everything `fairsilo train` can be told; None means the default of the data set."""
+    """Everything `fairsilo train` can be told; None means the default of the data set.
+
+    Method, model, notion and solver may be objects instead of names.
+    """
 
     data: str
     label: str | None = None
@@ -46,13 +48,13 @@ class Options:
     split: str | None = None
     test_fraction: float | None = None
     seed: int = 0
-    method: str = "fedfair"
+    method: str = DEFAULT_METHOD.name
     after: str | None = None
-    """What eo and ceo repair; None is fedavg."""
+    """What a method that repairs follows; None is plain training."""
     model: str = "lr"
-    solver: str | None = None
+    solver: str | Solver | None = None
     estimator: str = "pooled"
-    notion: str = "equal-opportunity"
+    notion: str = DEFAULT.name
     epsilon: float = EPSILON
     epsilons: tuple[tuple[str, float], ...] = ()
     """Pairs of groups with a limit of their own, such as ("Female:Male", 0.05)."""
@@ -71,19 +73,22 @@ class Options:
     dp_noise: str = "shared"
 
     def __post_init__(self) -> None:
+        for name, known in (("method", METHODS), ("model", MODELS), ("notion", NOTIONS)):
+            object.__setattr__(self, name, known.name_of(getattr(self, name)))
         choose("--method", self.method, METHODS)
         if self.after is not None:
-            choose("--after", self.after, BASES)
-            if self.method not in REPAIRS:
+            repairs = [name for name, one in METHODS.items() if one.fit is not None]
+            choose("--after", self.after, [name for name in METHODS if name not in repairs])
+            if self.method not in repairs:
                 raise FairSiloError(
-                    f"--after is for methods that repair a trained model, eo and ceo, and not for "
-                    f"{self.method}: leave it out"
+                    f"--after is for methods that repair a trained model, {' and '.join(repairs)}, "
+                    f"and not for {self.method}: leave it out"
                 )
         choose("--model", self.model, MODELS)
         choose("--estimator", self.estimator, ESTIMATORS)
         choose("--partition", self.partition, KINDS)
         choose("--engine", self.engine, ENGINES)
-        if self.solver is not None:
+        if isinstance(self.solver, str):
             choose("--solver", self.solver, SOLVERS)
         self._check_compared()
         self._check_target()
@@ -92,6 +97,20 @@ class Options:
         if self.rounds is not None and self.rounds < 1:
             raise FairSiloError(f"--rounds is {self.rounds}: give at least 1")
         check_seed(self.seed)
+        self._check_shares()
+        if self.min_cell < 0:
+            raise FairSiloError(f"--min-cell is {self.min_cell}: give 0 or more rows, such as 5")
+        if self.min_cell and not METHODS[self.after or self.method].shared:
+            shared = " and ".join(name for name, one in METHODS.items() if one.shared)
+            raise FairSiloError(
+                f"--min-cell is for the constraints of {shared} and not for {self.method}: "
+                "leave it out"
+            )
+        if self.dp_epsilon is not None:
+            self._check_private(self.dp_epsilon)
+
+    def _check_shares(self) -> None:
+        """Validate who holds which row, and which rows are for testing."""
         if self.client is not None and self.clients is not None:
             raise FairSiloError("give --client or --clients, not both")
         if self.client is not None and self.partition != "iid":
@@ -105,18 +124,14 @@ class Options:
             )
         if self.split is not None and self.test_fraction is not None:
             raise FairSiloError("give --split or --test-fraction, not both")
-        if self.min_cell < 0:
-            raise FairSiloError(f"--min-cell is {self.min_cell}: give 0 or more rows, such as 5")
-        if self.min_cell and self.method not in ("fedfair", "lco"):
-            raise FairSiloError(
-                f"--min-cell is for the constraints of fedfair and lco and not for {self.method}: "
-                "leave it out"
-            )
-        if self.dp_epsilon is not None:
-            self._check_private(self.dp_epsilon)
+
+    @property
+    def solver_name(self) -> str | None:
+        """The solver's name, where one is asked for."""
+        return self.solver if isinstance(self.solver, str | None) else self.solver.name
 
     def _check_compared(self) -> None:
-        """Refuse limits and ways to compare that there are not."""
+        """Validate notion, against, epsilon and pool."""
         choose("--notion", self.notion, NOTIONS)
         choose("--against", self.against, AGAINST)
         for limit in (self.epsilon, *(limit for _, limit in self.epsilons)):
@@ -143,27 +158,33 @@ class Options:
             raise FairSiloError(f"--dp-clip is {self.dp_clip}: give a number above 0, such as 1")
         choose("--dp-noise", self.dp_noise, NOISE)
         Split(*self.dp_split)
-        if self.method not in PRIVATE_METHODS:
+        if not METHODS[self.method].private:
+            private = ", ".join(name for name, one in METHODS.items() if one.private)
             raise FairSiloError(
-                f"--method {self.method} has no differential privacy: use one of "
-                f"{', '.join(PRIVATE_METHODS)}, or leave out --dp-epsilon"
+                f"--method {self.method} has no differential privacy: use one of {private}, or "
+                "leave out --dp-epsilon"
             )
         if self.estimator == "mean":
             raise FairSiloError(
                 "--estimator mean divides by every client's own counts, which one row can change "
                 "at will: with --dp-epsilon use --estimator pooled"
             )
-        if self.solver == "lbfgs" or (self.solver == "newton" and self.model == "mlp"):
-            other = "agp" if self.model == "mlp" else "newton or agp"
+        solver = self.solver_name
+        if solver == "lbfgs" or (solver == "newton" and self.model != "lr"):
+            other = "newton or agp" if self.model == "lr" else "agp"
             raise FairSiloError(
-                f"--solver {self.solver} does not train {self.model} under noise: with "
+                f"--solver {solver} does not train {self.model} under noise: with "
                 f"--dp-epsilon use --solver {other}"
             )
-        plain = (self.notion, self.against) == ("equal-opportunity", "pairs")
-        if not plain or self.epsilons or self.target_deo is not None or self.pool:
+        if NOTIONS[self.notion].claims:
             raise FairSiloError(
-                "--dp-epsilon goes with equal opportunity between pairs of groups and one "
-                "--epsilon: leave out --notion, --against, --target-deo and --pool"
+                f"--notion {self.notion} measures a row under several classes, for which "
+                "--dp-epsilon has no sums: choose another notion"
+            )
+        if self.target_deo is not None or self.pool:
+            raise FairSiloError(
+                "--dp-epsilon goes with limits on losses and groups that are declared: leave out "
+                "--target-deo and --pool"
             )
         if self.group is not None and "," in self.group:
             raise FairSiloError(
@@ -183,10 +204,11 @@ class Options:
 
     def _check_target(self) -> None:
         choose("--target-by", self.target_by, TARGET_BY)
-        if self.method != "fedfair" and (self.epsilons or self.target_deo is not None):
+        if not METHODS[self.method].targets and (self.epsilons or self.target_deo is not None):
             option = "--target-deo" if self.target_deo is not None else "--epsilon for single pairs"
+            able = " or ".join(name for name, one in METHODS.items() if one.targets)
             raise FairSiloError(
-                f"{option} is for --method fedfair and not {self.method}: leave it out"
+                f"{option} is for --method {able} and not {self.method}: leave it out"
             )
         if self.target_deo is None:
             return
@@ -196,9 +218,9 @@ class Options:
             )
         if self.epsilons:
             raise FairSiloError("give --target-deo or --epsilon for single pairs, not both")
-        if self.notion == "bounded-loss":
+        if not NOTIONS[self.notion].rates:
             raise FairSiloError(
-                "--target-deo is a difference of rates and --notion bounded-loss has none: use "
+                f"--target-deo is a difference of rates and --notion {self.notion} has none: use "
                 "--epsilon, or another notion"
             )
 

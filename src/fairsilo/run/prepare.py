@@ -1,12 +1,11 @@
-"""From options to arrays: read the table, decide who holds which row, fit the encoder."""
+"""A table for a simulation: read it, decide who holds which row, encode it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,187 +14,151 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.data import (
     CLIENT_COLUMN,
     DATASETS,
-    Encoder,
-    EncoderSums,
     Schema,
     build_labels,
     grouped_by,
     infer_schema,
     load,
-    pool,
     read_schema,
     read_table,
     schema_of,
 )
+from fairsilo.dp import Mechanism, smallest_sum
+from fairsilo.engine import Clientwise, Pooled, Private, silos_of
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness import Constraint, Dgeo, check_defined, count_cells
 from fairsilo.fairness.weigh import totals_of
-from fairsilo.fairness.words import describe
 from fairsilo.partition import TEST
 from fairsilo.partition.federation import Federation
-from fairsilo.run.compare import compare, groups_of, one_or_more, protected_of
+from fairsilo.question import Part, Silo
+from fairsilo.run.constraints import one_or_more, protected_of
 from fairsilo.run.options import Options
-from fairsilo.run.share import owners, share_out
-
-SETUP_EXCHANGES = 2
-"""Before the first round the silos send the encoder's sums, then the counts of their cells."""
-SMALLEST = 100
-"""Of intersections, groups with fewer rows in a protected class are pooled unless --pool says so
-otherwise: the rate of 100 rows is known to within ten points."""
+from fairsilo.run.problem import Posed, check_rows, pose
+from fairsilo.run.split import owners, share_out
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A federation ready to train, the test rows, and how to read them."""
+@dataclass(frozen=True, kw_only=True)
+class Prepared(Posed):
+    """A training with its rows: those of every client, and the test rows."""
 
-    schema: Schema
-    encoder: Encoder
     federation: Federation
     client_names: tuple[str, ...]
     test_x: Floats
     test_y: Ints
     test_s: Ints
-    constraints: tuple[Constraint, ...]
-    protected_class: str
-    groups: tuple[str, ...]
-    """The groups that are compared, in the user's order."""
-    group_columns: tuple[int, ...]
-    """The encoded columns that give the group away."""
     test_client: Ints | None = None
     """Who holds each test row, where a column says so."""
-    pairs: tuple[Constraint, ...] = ()
-    """What DEO and fairness are measured on; empty where that is what is constrained."""
-    epsilon: float | tuple[float, ...] | None = None
-    """The limit, or one for each constraint; None is the options' own."""
 
-    @property
-    def compared(self) -> tuple[Constraint, ...]:
-        """The groups that are compared in the protected classes, whatever is constrained."""
-        return self.pairs or self.constraints
-
-    @property
-    def cell_pairs(self) -> tuple[Dgeo, ...]:
-        """The constraints between two cells: what certificates and private training are for."""
-        return tuple(one for one in self.constraints if isinstance(one, Dgeo))
-
-    @property
-    def encoder_width(self) -> int:
-        """How many numbers a row is encoded into."""
-        return int(self.federation.x.shape[1])
-
-    def describe(self, constraint: Constraint) -> str:
-        """A constraint in words: "Female - Male in >50K"."""
-        return describe(constraint, self.schema.groups, self.schema.classes)
+    def engine(self, options: Options, mechanism: Mechanism | None = None) -> Clientwise:
+        """The engine that the options name, with these rows."""
+        least = options.min_cell
+        if mechanism is not None:
+            whole = options.engine == "pooled"
+            return Private(silos_of(self.federation), mechanism, whole)
+        if options.engine == "pooled":
+            return Pooled(self.federation, least)
+        return Clientwise(silos_of(self.federation, min_cell=least))
 
 
-Fit = Callable[[list[pd.DataFrame], Schema], Encoder]
-"""Makes the encoder from the silos' tables: each gives sums of its own."""
+class Tables(Clientwise):
+    """Silos in this process that have their tables, not yet encoded."""
+
+    def __init__(self, frame: pd.DataFrame, y: Ints, s: Ints, client: Ints) -> None:
+        order = np.argsort(client, kind="stable")
+        cuts = np.flatnonzero(np.diff(client[order])) + 1
+        nothing = np.zeros((len(y), 0))
+        none = Part(y[:0], s[:0], nothing[:0])
+        parts = np.split(order, cuts)
+        whole = Part(y, s, nothing, frame)
+        super().__init__([Silo(_rows(whole, rows), none) for rows in parts])
+        self.index = np.arange(int(s.max(initial=0)) + 1)
+
+    def regroup(self, schema: Schema, cells: Ints, index: Ints) -> None:
+        """Small groups were pooled: `index` is every group's new number."""
+        self.index = index
+
+    def private(self, mechanism: Mechanism) -> Private:
+        """The same silos, whose answers carry noise."""
+        return Private(self.silos, mechanism)
 
 
-def prepare(options: Options, fit: Fit | None = None) -> Prepared:
+def _rows(part: Part, rows: Ints) -> Part:
+    return Part(part.y[rows], part.s[rows], part.x[rows], part.frame.iloc[rows])
+
+
+def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     """Read, split, encode. Raises FairSiloError before anything is written.
 
-    With a `fit` of its own the caller also sees to it that there are rows enough: not everybody
-    may count them.
+    With a `mechanism` the encoder's sums are released through it.
     """
-    frame, schema, options = _table(options)
+    frame, schema, options = read(options)
     y, s = build_labels(frame, schema)
     assert options.protected_class is not None
     protected = protected_of(schema, options.protected_class)
     client, names = share_out(frame, y, options, protected[0])
+    test, owner = client == TEST, owners(frame, options)
+    return assemble(
+        options, schema, frame, y, s, client,
+        names=names,
+        protected=protected,
+        groups=options.groups,
+        hidden=group_features(options, schema),
+        test_client=None if owner is None else owner[test],
+        mechanism=mechanism,
+    )  # fmt: skip
 
-    trained = client >= 0
-    rows, holder = frame[trained], client[trained]
-    shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
-    smallest = _smallest(options, schema)
-    if smallest:
-        # The sum of what the silos count in their own training rows.
-        cells = count_cells(y[trained], s[trained], **shape)
-        schema = pool(schema, cells[:, protected], smallest)
-        s = build_labels(frame, schema)[1]
-        shape["groups"] = len(schema.groups)
-    groups = groups_of(schema, options.groups)
-    compared = compare(schema, options, groups, protected)
-    constraints = compared.constraints
-    if fit is None:
-        encoder = Encoder.fit(schema, encoder_sums(rows, holder, schema))
-    else:
-        encoder = fit(silo_tables(rows, holder), schema)
-    federation = Federation.of(encoder.transform(rows), y[trained], s[trained], holder, **shape)
-    if fit is None:
-        _check_rows(federation, constraints, schema, options)
-    test = client == TEST
-    owner = owners(frame, options)
-    return Prepared(
-        schema=schema,
-        encoder=encoder,
-        federation=federation,
+
+def assemble(
+    options: Options,
+    schema: Schema,
+    frame: pd.DataFrame,
+    y: Ints,
+    s: Ints,
+    client: Ints,
+    *,
+    names: tuple[str, ...],
+    protected: Sequence[int],
+    groups: Sequence[str] | None,
+    hidden: Sequence[str],
+    test_client: Ints | None = None,
+    mechanism: Mechanism | None = None,
+) -> Prepared:
+    """From rows with class, group and client (TEST for a test row) to what training needs."""
+    trained, test = client >= 0, client == TEST
+    silos = Tables(frame[trained], y[trained], s[trained], client[trained])
+    engine: Any = silos
+    if mechanism is not None:
+        shared = options.dp_noise == "shared"
+        mechanism.silos = silos.clients
+        mechanism.smallest = smallest_sum(silos.clients) if shared else 1
+        engine = silos.private(mechanism)
+    posed = pose(options, schema, engine, protected=protected, groups=groups, hidden=hidden)
+    s = silos.index[s]
+    shape = {"groups": len(posed.schema.groups), "classes": len(posed.schema.classes)}
+    x = posed.encoder.transform(frame[trained])
+    prepared = Prepared(
+        **vars(posed),
+        federation=Federation.of(x, y[trained], s[trained], client[trained], **shape),
         client_names=names,
-        test_x=encoder.transform(frame[test]),
+        test_x=posed.encoder.transform(frame[test]),
         test_y=y[test],
         test_s=s[test],
-        constraints=constraints,
-        protected_class=", ".join(schema.classes[c] for c in protected),
-        groups=groups,
-        group_columns=encoded_columns(_group_features(options, schema), encoder),
-        pairs=compared.pairs,
-        epsilon=compared.epsilon,
-        test_client=None if owner is None else owner[test],
+        test_client=test_client,
     )
+    if mechanism is None:
+        totals = totals_of(prepared.federation, posed.constraints, options.min_cell)
+        check_rows(options, posed, totals)
+    return prepared
 
 
-def _check_rows(
-    federation: Federation, constraints: Sequence[Constraint], schema: Schema, options: Options
-) -> None:
-    """Refuse rows that no training or no constraint can use."""
-    if len(np.unique(federation.y)) < 2:
-        only = schema.classes[int(federation.y[0])]
-        raise FairSiloError(
-            f"all training rows are of class {only!r}: give rows of at least two classes"
-        )
-    totals = totals_of(federation, constraints, options.min_cell)
-    if options.method in ("fedfair", "lco"):
-        estimator = "local" if options.method == "lco" else options.estimator
-        check_defined(constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
-
-
-def _smallest(options: Options, schema: Schema) -> int:
-    """Below how many rows a group is pooled; 0 for never."""
-    if options.pool is not None:
-        return options.pool
-    return SMALLEST if schema.group_columns else 0
-
-
-def _group_features(options: Options, schema: Schema) -> tuple[str, ...]:
+def group_features(options: Options, schema: Schema) -> tuple[str, ...]:
+    """The columns that name the group: AF's adversary must not see them."""
     known = DATASETS.get(options.data)
     if known and options.group is None:
         return known.group_features
     return schema.group_columns or (schema.group,)
 
 
-def encoded_columns(names: Iterable[str], encoder: Encoder) -> tuple[int, ...]:
-    """Where the features of these names ended up: "sex=Female", "ethnicity"."""
-    names = tuple(names)
-    return tuple(
-        i
-        for i, feature in enumerate(encoder.feature_names)
-        if any(feature == name or feature.startswith((f"{name}=", f"{name} (")) for name in names)
-    )
-
-
-def encoder_sums(frame: pd.DataFrame, client: Ints, schema: Schema) -> EncoderSums:
-    """Every silo's own sums, added: the same numbers as over a network."""
-    return reduce(add, (EncoderSums.of(one, schema) for one in silo_tables(frame, client)))
-
-
-def silo_tables(frame: pd.DataFrame, client: Ints) -> list[pd.DataFrame]:
-    """The rows of every silo."""
-    order = np.argsort(client, kind="stable")
-    cuts = np.flatnonzero(np.diff(client[order])) + 1
-    return [frame.iloc[part] for part in np.split(order, cuts)]
-
-
-def _table(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
+def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
     if options.data in DATASETS:
         known = DATASETS[options.data]
@@ -259,7 +222,8 @@ def _declared(options: Options) -> Schema:
     """The schema of --schema, which must be about the columns that the options name."""
     assert options.schema is not None
     schema = read_schema(options.schema)
-    for name, value in (("label", schema.label), ("group", schema.group)):
+    group = ",".join(schema.group_columns) or schema.group
+    for name, value in (("label", schema.label), ("group", group)):
         if getattr(options, name) != value:
             raise FairSiloError(
                 f"--{name} is {getattr(options, name)!r} and the file {options.schema} says "

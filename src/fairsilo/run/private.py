@@ -6,30 +6,30 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairsilo.arrays import Floats
-from fairsilo.data import DATASETS, Encoder, Schema
-from fairsilo.data.bounded import bounds_of, encoder_message, encoder_of_sums, sensitivity
-from fairsilo.dp import Budget, Clip, Ledger, Mechanism, Plan, Split, smallest_sum
-from fairsilo.engine import Outcome, Watch, noisy_counts, noisy_outcomes
+from fairsilo.data import DATASETS
+from fairsilo.dp import Budget, Ledger, Mechanism
+from fairsilo.engine import Private
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import finite, largest
-from fairsilo.fairness import Dgeo
-from fairsilo.method import Task, Trained
-from fairsilo.method.private import Guarded, train_private
+from fairsilo.fairness import Constraint
+from fairsilo.fairness.words import sides_of
+from fairsilo.method import METHODS
+from fairsilo.method.fedavg import unconstrained
+from fairsilo.question import Outcomes, Problem
+from fairsilo.question.cells import reach
+from fairsilo.run.measure import Metrics, Training, ending, measure, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.train import Metrics, Run, Training, ending, measure, plan, test_evidence
-from fairsilo.solver import Status
-
-ROUNDS = {"newton": 6, "agp": 1000}
-"""Rounds under differential privacy, unless --rounds says otherwise: every one costs noise."""
+from fairsilo.run.problem import Posed, plan
+from fairsilo.run.train import Run
+from fairsilo.solver import Outcome, Status, Watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,55 +46,22 @@ class Released:
     """The standard deviation of the noise in a cell's losses."""
 
 
-@dataclass(frozen=True, eq=False)
-class Privately:
-    """A training under differential privacy: its options, the clients' noise, its plan."""
+def mechanism_of(options: Options) -> Mechanism:
+    """The clients' noise and their ledgers; how many clients there are is known later."""
+    assert options.dp_epsilon is not None
+    return Mechanism(Ledger(Budget(options.dp_epsilon, options.dp_delta)), 1, 1)
 
-    options: Options
-    mechanism: Mechanism
-    plan: Plan
-    clip: Clip
 
-    @classmethod
-    def of(cls, options: Options) -> Self:
-        """Fill in solver and rounds, which the plan needs; nothing is released yet."""
-        solver = options.solver or ("newton" if options.model == "lr" else "agp")
-        rounds = options.rounds or ROUNDS[solver]
-        assert options.dp_epsilon is not None
-        budget, split = Budget(options.dp_epsilon, options.dp_delta), Split(*options.dp_split)
-        return cls(
-            replace(options, solver=solver, rounds=rounds),
-            Mechanism(Ledger(budget), 1, 1),
-            Plan.of(budget, split, rounds, curvature=solver == "newton"),
-            Clip(options.dp_clip),
-        )
-
-    @property
-    def whole(self) -> bool:
-        """Whether the rows of all clients are summed in one go."""
-        return self.options.engine == "pooled"
-
-    def fit(self, tables: list[pd.DataFrame], schema: Schema) -> Encoder:
-        """The encoder, from a release of the clients' bounded sums."""
-        bounds_of(schema)
-        shared, clients = self.options.dp_noise == "shared", len(tables)
-        self.mechanism.silos = clients
-        self.mechanism.smallest = smallest_sum(clients) if shared else 1
-        own = [encoder_message(table, schema, self.plan) for table in tables]
-        noise = self.mechanism.deviation(sensitivity(schema), self.plan.encoder)
-        return encoder_of_sums(schema, self.mechanism.release(own), noise)
-
-    def train(self, prepared: Prepared, watch: Watch | None = None) -> tuple[Task, Trained, Floats]:
-        """Release the counts, then train: the task as it was done, the model, the noisy counts."""
-        task = plan(self.options, prepared)
-        if self.options.method == "fedavg":
-            task = replace(task, constraints=())
-        counts = noisy_counts(prepared.federation, self.mechanism, self.plan, self.whole)
-        if self.options.method == "fedfair":
-            noise = self.mechanism.deviation(1.0, self.plan.counts)
-            check_counts(prepared.schema, prepared.cell_pairs, counts, noise)
-        guard = Guarded(self.mechanism, self.plan, self.clip, counts)
-        return (*train_private(task, guard, watch), counts)
+def begin(options: Options, prepared: Prepared, mechanism: Mechanism) -> tuple[Problem, Private]:
+    """Release the counts; the problem with the solver that noise makes of it."""
+    engine = prepared.engine(options, mechanism)
+    assert isinstance(engine, Private)
+    problem = plan(options, prepared)
+    assert problem.promise is not None
+    if METHODS[options.method].limited:
+        noise = engine.deviation(1.0, problem.promise.plan.counts)
+        check_counts(prepared, engine.counts(problem), noise)
+    return problem, engine
 
 
 def execute_private(options: Options, watch: Watch | None = None) -> Run:
@@ -104,52 +71,61 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
             "with --dp-epsilon the columns' vocabularies and bounds must not be read off the rows: "
             "declare them in a file and give it as --schema"
         )
-    private = Privately.of(options)
-    options, mechanism, parts, clip = private.options, private.mechanism, private.plan, private.clip
-    prepared = prepare(options, private.fit)
+    mechanism = mechanism_of(options)
+    prepared = prepare(options, mechanism)
     started = time.perf_counter()
-    task, trained, counts = private.train(prepared, watch)
-    losses, right = noisy_outcomes(
-        task.model, task.federation, trained.outcome.theta, mechanism, parts, clip, private.whole
-    )
+    problem, engine = begin(options, prepared, mechanism)
+    trained = METHODS[options.method](problem, engine, watch)
+    theta = trained.outcome.theta
+    released = released_by(engine, problem, engine.ask(problem, Outcomes(theta)))
     seconds = time.perf_counter() - started
-    released = Released(
-        counts, losses, right, mechanism.deviation(clip.loss * np.sqrt(2), parts.final)
-    )
     test = test_evidence(prepared, trained.predictors[0], options.seed).tally
-    training = released_training(
-        released, prepared.cell_pairs, trained.outcome, task.solver.tolerance, test, prepared.schema
-    )
-    metrics = measure(options, prepared, task, trained, seconds, training)
-    metrics["bytes_up"] = 8 * mechanism.numbers * prepared.federation.clients
+    solved = engine.under_noise(without(options, problem))
+    training = released_training(released, prepared, trained.outcome, solved.solver.tolerance, test)
+    seen = seen_here(options, prepared, problem, trained, training)
+    seen.sent["bytes_up"] = 8 * mechanism.numbers * prepared.federation.clients
+    metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["dp"] = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
-    return Run(options, prepared, trained, metrics)
+    return Run(options, prepared, prepared.client_names, trained, metrics)
 
 
-def check_counts(schema: Schema, pairs: Sequence[Dgeo], counts: Floats, noise: float) -> None:
+def without(options: Options, problem: Problem) -> Problem:
+    """The problem as the method solves it: without constraints, where it has none."""
+    return problem if METHODS[options.method].limited else unconstrained(problem)
+
+
+def released_by(engine: Any, problem: Problem, outcomes: tuple[Floats, Floats] | None) -> Released:
+    """What is known in the end; None: there was no budget left for the outcomes."""
+    assert problem.promise is not None
+    plan, clip = problem.promise.plan, problem.promise.clip
+    nothing = np.full(problem.shape, np.nan)
+    losses, right = (nothing, nothing) if outcomes is None else outcomes
+    noise = engine.deviation(reach(clip), plan.final)
+    return Released(engine.counts(problem), losses, right, noise)
+
+
+def check_counts(posed: Posed, counts: Floats, noise: float) -> None:
     """Refuse a constraint whose groups the noise drowns."""
-    for pair in pairs:
-        for g in (pair.a, pair.b):
-            if counts[g, pair.c] < 4 * noise:
+    schema = posed.schema
+    for one in posed.constraints:
+        sides = [side for side in one.sides(*counts.shape) if side.any()]
+        a, b, classes = sides_of(one, schema.groups, schema.classes)
+        for side, names in zip(sides, (a, b), strict=False):
+            if counts[side].sum() < 4 * noise * np.sqrt(side.sum()):
                 raise FairSiloError(
-                    f"group {schema.groups[g]!r} has too few training rows of class "
-                    f"{schema.classes[pair.c]!r} to be told from the noise: raise "
+                    f"group {' or '.join(map(repr, names))} has too few training rows of class "
+                    f"{' or '.join(map(repr, classes))} to be told from the noise: raise "
                     "--dp-epsilon, give more rows, or choose other --groups"
                 )
 
 
 def released_training(
-    released: Released,
-    pairs: Sequence[Dgeo],
-    outcome: Outcome,
-    tolerance: float,
-    test: Tally,
-    schema: Schema,
+    released: Released, posed: Posed, outcome: Outcome, tolerance: float, test: Tally
 ) -> Training:
     """What is said of the training rows; whether the model collapsed is seen on the test rows."""
-    plain = ending(outcome, tolerance, test, schema.classes, "test")
+    plain = ending(outcome, tolerance, test, posed.schema.classes, "test")
     return Training(
-        figures=_figures(released, pairs),
+        figures=_figures(released, posed.constraints),
         by_client=[],
         reason=private_ending(outcome, plain),
         common=int(np.argmax(released.counts.sum(axis=0))),
@@ -170,16 +146,18 @@ def private_ending(outcome: Outcome, plain: str) -> str:
     return f"{collapsed}; {planned}" if collapsed else planned
 
 
-def _figures(released: Released, pairs: Sequence[Dgeo]) -> Metrics:
+def _figures(released: Released, constraints: Sequence[Constraint]) -> Metrics:
     """`train` of metrics.json from released sums, and how far the noise alone moves DGEO."""
     counts, losses = released.counts, released.losses
     rows = counts.sum()
     gaps: list[float | None] = []
     spreads = [0.0]
-    for pair in pairs:
-        sizes = [counts[g, pair.c] for g in (pair.a, pair.b)]
-        gaps.append(finite(losses[pair.a, pair.c] / sizes[0] - losses[pair.b, pair.c] / sizes[1]))
-        spreads.append(float(released.noise * np.hypot(1 / sizes[0], 1 / sizes[1])))
+    for one in constraints:
+        sides = [side for side in one.sides(*counts.shape) if side.any()]
+        means = [losses[side].sum() / counts[side].sum() for side in sides]
+        parts = [np.sqrt(side.sum()) / counts[side].sum() for side in sides]
+        gaps.append(finite(means[0] - sum(means[1:])))
+        spreads.append(float(released.noise * np.hypot(*(*parts, 0.0)[:2])))
     return {
         "rows": round(float(rows)),
         "loss": finite(losses.sum() / rows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,18 @@ from fairsilo import __version__
 from fairsilo.data import Encoder, Schema, write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.words import sides_of
-from fairsilo.method.base import Predictor
-from fairsilo.method.saved import from_tensors, to_tensors
 from fairsilo.model import MODELS
+from fairsilo.predictor.base import Predictor
+from fairsilo.predictor.saved import from_tensors, to_tensors
 from fairsilo.report import card, card_markdown, certificate_text, run_page
-from fairsilo.run.compare import protected_of
-from fairsilo.run.train import Metrics, Run
+from fairsilo.run.constraints import protected_of
+from fairsilo.run.measure import Metrics
+from fairsilo.run.options import Options
+from fairsilo.run.problem import Posed
+from fairsilo.run.train import Run
 
+NOWHERE = "kept by every silo"
+"""The kind of a run whose models stay in the silos."""
 FORMAT = 1
 """Raised when model.json changes in a way that older versions cannot read."""
 
@@ -47,9 +52,8 @@ class Saved:
 
 
 def save(run: Run, folder: Path) -> tuple[Path, ...]:
-    """Write the run folder and return its files; model.json goes first and comes last, so that a
-    folder that has it is complete, also when an older run is overwritten and somebody pulls the
-    plug."""
+    """Write the run folder and return its files. model.json is removed first and written last:
+    its presence means that the folder is complete."""
     description, rounds = _describe(run), history(run)
     files = {
         "model.safetensors": save_tensors(_tensors(run)),
@@ -64,6 +68,15 @@ def save(run: Run, folder: Path) -> tuple[Path, ...]:
     for name, content in files.items():
         write_atomic(folder / name, content)
     return tuple(folder / name for name in files)
+
+
+def save_model(model: Predictor, options: Options, posed: Posed, folder: Path) -> None:
+    """Write only a model, without figures: enough to load it and to predict."""
+    kind, tensors = to_tensors([model])
+    description = {**_about(options, posed), "kind": kind}
+    write_atomic(folder / "model.safetensors", save_tensors(tensors))
+    write_atomic(folder / "metrics.json", _json({"method": options.method}))
+    write_atomic(folder / "model.json", _json(description))
 
 
 def load(folder: Path) -> Saved:
@@ -82,6 +95,10 @@ def load(folder: Path) -> Saved:
         raise FairSiloError(
             f"{folder / 'model.json'} is damaged or incomplete: train again"
         ) from None
+    if kind == NOWHERE:
+        raise FairSiloError(
+            f"{folder} has no model: every silo keeps its own, in its folder models/"
+        )
     path = folder / "model.safetensors"
     try:
         tensors = load_tensors(path.read_bytes())
@@ -98,12 +115,14 @@ def load(folder: Path) -> Saved:
 
 
 def history(run: Run) -> pd.DataFrame:
-    """One row per round: loss, each D_k, each multiplier, step, residual, bytes."""
+    """One row per round that is known: loss, each D_k, each multiplier, step, residual, bytes."""
     trained, metrics = run.trained, run.metrics
     record = trained.outcome.history
     rounds = max(trained.outcome.rounds, 1)
+    # Of separate training over silos only its end is known.
+    known = len(record.loss)
     columns: dict[str, Any] = {
-        "round": np.arange(1, trained.outcome.rounds + 1),
+        "round": np.arange(known) + trained.outcome.rounds - known + 1,
         "loss": record.loss,
     }
     for name, values in (("d", record.d), ("mu", record.mu)):
@@ -118,7 +137,7 @@ def history(run: Run) -> pd.DataFrame:
 
 
 def _tensors(run: Run) -> dict[str, np.ndarray]:
-    return to_tensors(run.trained.predictors)[1]
+    return to_tensors(run.trained.predictors)[1] if run.trained.predictors else {}
 
 
 def _compared(run: Run) -> list[dict[str, Any]]:
@@ -135,8 +154,23 @@ def _compared(run: Run) -> list[dict[str, Any]]:
 
 
 def _describe(run: Run) -> dict[str, Any]:
-    options, prepared = run.options, run.prepared
-    settings = asdict(options)
+    posed, models = run.prepared, run.trained.predictors
+    return {
+        **_about(run.options, posed),
+        "kind": to_tensors(models)[0] if models else NOWHERE,
+        "epsilon": run.metrics["epsilon"],
+        "compared": _compared(run),
+        "trained": {
+            key: run.metrics[key]
+            for key in ("solver", "estimator", "clients", "rounds", "converged", "reason")
+        },
+        "client_names": run.client_names,
+    }
+
+
+def _about(options: Options, posed: Posed) -> dict[str, Any]:
+    """What model.json says of any model."""
+    settings = asdict(replace(options, solver=options.solver_name))
     settings.pop("data_dir")
     settings.pop("schema")
     settings["data"] = options.data if "/" not in options.data else Path(options.data).name
@@ -144,21 +178,13 @@ def _describe(run: Run) -> dict[str, Any]:
         "format": FORMAT,
         "fairsilo": __version__,
         "model": options.model,
-        "kind": to_tensors(run.trained.predictors)[0],
         "method": options.method,
-        "epsilon": run.metrics["epsilon"],
-        "groups": prepared.groups,
-        "protected_class": prepared.protected_class,
-        "constraints": [prepared.describe(one) for one in prepared.constraints],
-        "compared": _compared(run),
-        "trained": {
-            key: run.metrics[key]
-            for key in ("solver", "estimator", "clients", "rounds", "converged", "reason")
-        },
+        "groups": posed.groups,
+        "protected_class": posed.protected_class,
+        "constraints": [posed.describe(one) for one in posed.constraints],
         "options": settings,
-        "client_names": prepared.client_names,
-        "schema": prepared.schema.model_dump(mode="json"),
-        "encoder": prepared.encoder.to_json(),
+        "schema": posed.schema.model_dump(mode="json"),
+        "encoder": posed.encoder.to_json(),
     }
 
 

@@ -1,7 +1,18 @@
 """Solvers: AGP (the paper), Newton-SQP and L-BFGS-SQP. Pure init / query / step / done."""
 
 from fairsilo.solver.agp import Agp
-from fairsilo.solver.base import Order, Query, Record, Solver, State, Status, Sums, done
+from fairsilo.solver.base import (
+    Order,
+    Outcome,
+    Query,
+    Record,
+    Solver,
+    State,
+    Status,
+    Sums,
+    Watch,
+    done,
+)
 from fairsilo.solver.lbfgs import Lbfgs
 from fairsilo.solver.newton import Newton
 from fairsilo.solver.noisy import Noisy
@@ -20,11 +31,13 @@ __all__ = [
     "Newton",
     "Noisy",
     "Order",
+    "Outcome",
     "Query",
     "Record",
     "Solver",
     "State",
     "Status",
     "Sums",
+    "Watch",
     "done",
 ]

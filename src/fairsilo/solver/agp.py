@@ -1,13 +1,13 @@
-"""Alternating gradient projection, exactly as the paper prints it (its section IV-D).
+"""Alternating gradient projection, exactly as printed in the paper (section IV-D).
 
     theta^{k+1}    = theta^k - alpha * grad(L + mu^k D)(theta^k),   mu^k = lambda_a^k - lambda_b^k
     lambda_a^{k+1} = max((1 - gamma beta) lambda_a^k + beta D(theta^k) - beta epsilon, 0)
     lambda_b^{k+1} = max((1 - gamma beta) lambda_b^k - beta D(theta^k) - beta epsilon, 0)
 
-The dual step sees theta^k, not theta^{k+1}. alpha is multiplied by 0.1 every
+The dual step uses theta^k, not theta^{k+1}. alpha is multiplied by 0.1 every
 20,000 steps. The fixed point is that of the regularised problem: an active
-constraint ends at |D| = epsilon + gamma * lambda, and the residual says how far
-theta and lambda are from that point.
+constraint ends at |D| = epsilon + gamma * lambda, and the residual measures the
+distance of theta and lambda from that point.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fairsilo.solver.base import (
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class AgpState:
-    """theta^k, lambda_a^k, lambda_b^k and what the last answer said."""
+    """theta^k, lambda_a^k, lambda_b^k and the record of the last answer."""
 
     theta: Array
     lambda_a: Array
@@ -91,7 +91,7 @@ class Agp:
             violation=violation(sums.d, state.epsilon),
         )
         finite = all_finite(sums)
-        # A diverged run keeps its last finite point, so that it can still be looked at.
+        # A diverged run keeps its last finite point, so that it can be inspected.
         theta, lambda_a, lambda_b = choose(
             finite,
             (theta, lambda_a, lambda_b),

@@ -1,4 +1,4 @@
-"""A solver asks, an engine answers with sums.
+"""The interface of solvers: a solver asks queries, an engine answers with sums.
 
 A solver is a pure state machine over frozen states, so that the same code runs
 inside one compiled loop and against a network:
@@ -15,25 +15,29 @@ and sees the rows only through `Sums`. `K` may be zero: plain training.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from fairsilo.arrays import Floats
 from fairsilo.compute import Array, jax, jnp
 
 
 class Order(enum.Enum):
-    """How much a query asks for."""
+    """The sums that a query asks for."""
 
     LAGRANGIAN = "lagrangian"
     """L, D and the gradient of L + mu.D: what the paper's AGP needs."""
     FIRST = "first"
-    """L, D and their gradients, apart."""
+    """L, D and their separate gradients."""
     SECOND = "second"
     """FIRST, and the Hessian of L + mu.D (Gauss-Newton for networks)."""
 
 
 class Status(enum.IntEnum):
-    """Where a solver stands; kept in the state as a number."""
+    """The status of a solver; stored in the state as a number."""
 
     RUNNING = 0
     CONVERGED = 1
@@ -74,7 +78,7 @@ class Sums:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Record:
-    """What a round leaves in the history; values at the point the solver stands on."""
+    """A row of the history; values at the solver's current point."""
 
     loss: Array
     d: Array
@@ -87,12 +91,36 @@ class Record:
     """max_k max(|D_k| - epsilon_k, 0)."""
 
 
+Watch = Callable[[int, Record], None]
+"""Called as rounds go by with the number of rounds so far and the last one's record."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a solver ended."""
+
+    theta: Floats
+    status: Status
+    rounds: int
+    history: Record
+    """Arrays with one entry per round."""
+
+    @property
+    def last(self) -> Record:
+        """The record of the last round."""
+        return Record(*(np.asarray(values)[-1] for values in vars(self.history).values()))
+
+
 class State(Protocol):
-    """What every solver's state shows to the outside."""
+    """The public part of every solver's state."""
 
     @property
     def theta(self) -> Array:
-        """The parameters the solver stands on."""
+        """The current parameters."""
+
+    @property
+    def k(self) -> Array:
+        """How many answers there were."""
 
     @property
     def status(self) -> Array:
@@ -103,8 +131,9 @@ class State(Protocol):
         """The history's row of the last round."""
 
 
+@runtime_checkable
 class Solver(Protocol):
-    """The four functions. Implementations are frozen dataclasses of settings."""
+    """The functions of a solver. Implementations are frozen dataclasses of settings."""
 
     @property
     def order(self) -> Order:
@@ -129,7 +158,7 @@ class Solver(Protocol):
 
 
 def done(state: State) -> Array:
-    """Whether the solver has nothing more to ask."""
+    """Whether the solver has finished."""
     return state.status != Status.RUNNING
 
 

@@ -1,4 +1,4 @@
-"""L-BFGS-SQP: sums of gradients only, for models of any size.
+"""L-BFGS-SQP: needs only sums of gradients, so it works for models of any size.
 
 The Hessian of the Lagrangian is approximated from the last `memory` steps; its inverse
 is applied by the two-loop recursion to grad L and to each grad D_k, which is all that the
@@ -54,7 +54,7 @@ class Memory:
         return z
 
     def push(self, s: Array, y: Array) -> Memory:
-        """Remember a pair, damped (Powell) so that the matrix stays positive definite."""
+        """Add a pair, damped (Powell) so that the matrix stays positive definite."""
         ss, sy = s @ s, s @ y
         base = ss / self.scale
         short = sy < 0.2 * base
@@ -105,7 +105,7 @@ class Lbfgs:
     patience: int = 30
 
     def init(self, theta0: Array, epsilon: Array) -> LbfgsState:
-        """Nothing is known yet: the first trial is theta0 itself, and it is accepted."""
+        """The first trial is theta0 itself, which is always accepted."""
         p, k = theta0.shape[0], epsilon.shape[0]
         zero = jnp.zeros((), theta0.dtype)
         none = jnp.zeros_like(epsilon)
@@ -152,7 +152,7 @@ class Lbfgs:
         return replace(new, k=state.k + 1, rejected=rejected.astype(jnp.int32), status=status)
 
     def _walk(self, state: LbfgsState, sums: Sums, first: Array) -> LbfgsState:
-        """The trial is the new point: learn from the step, then choose a direction."""
+        """Make the trial the new point, update the memory, then choose a direction."""
         assert sums.jac is not None
         assert state.sums.jac is not None
         theta = state.theta + state.length * state.direction
@@ -206,7 +206,7 @@ class Lbfgs:
         )
 
     def _shorten(self, state: LbfgsState, before: Array, after: Array, finite: Array) -> LbfgsState:
-        """Minimum of the parabola through the merit and its slope, kept within [0.1, 0.5]."""
+        """Scale the step to the minimum of the merit's parabola, by a factor in [0.1, 0.5]."""
         rise = after - before - state.length * state.slope
         factor = -state.length * state.slope / (2 * jnp.maximum(rise, 1e-300))
         factor = jnp.where(finite, jnp.clip(factor, 0.1, 0.5), 0.1)

@@ -1,4 +1,4 @@
-"""Newton-SQP: the constrained optimum in a handful of rounds (design, section 3).
+"""Newton-SQP: the constrained optimum in a handful of rounds (docs/concepts/solvers.md).
 
 Second-order information is a sum over rows, too. Each round the silos send L, grad L,
 D_k, grad D_k and the Hessian of the Lagrangian at (theta, mu); the server makes that
@@ -8,8 +8,8 @@ step raises delta and costs one more round; a good one lowers it.
 
 The damping never falls below `ridge` times the largest eigenvalue: full one-hot columns
 and an intercept make the Hessian singular, and a category with one row sends its
-coefficient to infinity while the loss hardly moves. It slows the steps in those
-directions only; the optimum it ends at is that of the unregularised problem.
+coefficient to infinity while the loss hardly moves. The damping only slows the steps in
+those directions; the optimum remains that of the unregularised problem.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fairsilo.solver.subproblem import excess, merit, solve_dual
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class NewtonState:
-    """The accepted point with its sums, and the trial point the silos are asked about."""
+    """The accepted point with its sums, and the trial point of the next query."""
 
     theta: Array
     mu: Array
@@ -45,16 +45,16 @@ class NewtonState:
     """Loss and total violation of the last accepted points: see `Newton.watch`."""
     trial: Array
     predicted: Array
-    """How much the quadratic model says the trial lowers the merit."""
+    """The decrease of the merit that the quadratic model predicts for the trial."""
     damping: Array
     rho: Array
     epsilon: Array
     k: Array
     best_loss: Array
     best_excess: Array
-    """Loss and total violation of the point with the lowest merit so far, at the present rho."""
+    """Loss and total violation of the point with the lowest merit so far, at the current rho."""
     idle: Array
-    """How many rounds ago the merit last fell by more than rounding."""
+    """Rounds since the merit last fell by more than rounding errors."""
     status: Array
     record: Record
 
@@ -72,16 +72,16 @@ class Newton:
     rho_max: float = 1e6
     watch: int = 4
     """A trial must beat the worst of the last `watch` accepted merits, not the last one: near
-    the optimum a full step may first raise the violation (Maratos), and is still the best step."""
+    the optimum a full step may first raise the violation (Maratos) and yet be the best step."""
     from_anywhere: bool = False
-    """Take the first step whatever it does to the merit: a constant start has no gap in rates, and
-    any step away from it seems to make things worse."""
+    """Accept the first step even if the merit rises: a constant start has no gap in rates, so
+    every step away from it raises the violation."""
     patience: int = 25
-    """Rounds without progress after which the solver gives up: a ReLU network sits on a kink,
-    where no gradient vanishes, or the constraints cannot be met."""
+    """Rounds without progress after which the solver stops: a ReLU network is at a kink, where
+    no gradient vanishes, or the constraints cannot be met."""
 
     def init(self, theta0: Array, epsilon: Array) -> NewtonState:
-        """Nothing is known yet: the first trial is theta0 itself, and it is accepted."""
+        """The first trial is theta0 itself, which is always accepted."""
         p, k = theta0.shape[0], epsilon.shape[0]
         zero = jnp.zeros((), theta0.dtype)
         none = jnp.zeros_like(epsilon)
@@ -108,7 +108,7 @@ class Newton:
         )
 
     def query(self, state: NewtonState) -> Query:
-        """The trial point and the multipliers of the program that gave it."""
+        """The trial point and the multipliers from the program that produced it."""
         return Query(state.trial, state.mu)
 
     def step(self, state: NewtonState, sums: Sums) -> NewtonState:
@@ -189,7 +189,7 @@ class Newton:
             - merit(sums.loss + g @ along, linear, epsilon, rho)
             - 0.5 * along @ (curvature * along)
         )
-        # The box binds and the linearised constraint is still violated: push harder.
+        # A multiplier is at rho and the linearised constraint is still violated: raise rho.
         short = (violation(linear, epsilon) > self.tolerance) & (
             jnp.max(jnp.abs(mu), initial=0.0) > 0.99 * rho
         )

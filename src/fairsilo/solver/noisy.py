@@ -1,15 +1,15 @@
-"""Newton-SQP under noise: few rounds, one curvature matrix, no step refused.
+"""Newton-SQP under noise: few rounds, one curvature matrix, every step accepted.
 
 The step is that of `newton`: the quadratic program of `subproblem` at (g, J, D) with the matrix B.
-What differs is what noise forbids:
+Because of the noise it differs in three ways:
 
-    B        the released curvature of L, negative eigenvalues cut off, plus ridge * I with the
-             ridge a multiple of the gradient's noise: directions that the noise drowns stay put
-    D, J     D_k are damped before the multipliers follow them: the last estimate, moved along J to
-             the new point, and the new answer count `gain` and 1 - gain
+    B        the released curvature of L with negative eigenvalues set to zero, plus ridge * I; the
+             ridge is a multiple of the gradient's noise, so that steps are small where noise rules
+    D, J     the D_k are smoothed before the multipliers follow them: the new answer counts `gain`,
+             the last estimate, moved along J to the new point, 1 - gain
     no merit  a comparison of two noisy losses would reject good steps, and each costs budget
 
-It makes all the rounds that the budget was planned for.
+It runs all the rounds that the budget was planned for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fairsilo.solver.subproblem import solve_dual
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class NoisyState:
-    """The point to ask about, and the damped estimates of D and its gradients."""
+    """The current point, and the smoothed estimates of D and its gradients."""
 
     theta: Array
     mu: Array
@@ -60,23 +60,23 @@ class Noisy:
     noise: float
     """The standard deviation of the noise in a coordinate of grad L."""
     scale: float = 1.0
-    """The largest trace of one row's curvature: what the ridge is measured by."""
+    """The largest trace of one row's curvature; the unit of the ridge."""
     gain: float = 0.5
     rho: float = 1.0
     """The largest multiplier."""
 
     @property
     def tolerance(self) -> float:
-        """A gradient within so much of zero is not told from noise."""
+        """Residuals below this cannot be told from noise."""
         return 4 * self.noise
 
     @property
     def ridge(self) -> float:
-        """What is added to every eigenvalue of the curvature."""
+        """The number added to every eigenvalue of the curvature."""
         return max(1e-3 * self.scale, 8 * self.noise * math.sqrt(self.scale))
 
     def init(self, theta0: Array, epsilon: Array) -> NoisyState:
-        """Nothing is known yet."""
+        """The state at theta0, with multipliers zero."""
         zero, none = jnp.zeros((), theta0.dtype), jnp.zeros_like(epsilon)
         return NoisyState(
             theta=theta0,
@@ -91,11 +91,11 @@ class Noisy:
         )
 
     def query(self, state: NoisyState) -> Query:
-        """The point itself: what is asked is where the solver stands."""
+        """The current point and its multipliers; there is no trial point."""
         return Query(state.theta, state.mu)
 
     def step(self, state: NoisyState, sums: Sums) -> NoisyState:
-        """One step of the quadratic program, whatever the losses say."""
+        """One step of the quadratic program, accepted whatever the losses."""
         assert sums.jac is not None
         assert sums.hess is not None
         gain = jnp.where(state.k == 0, 1.0, self.gain)

@@ -2,15 +2,15 @@
 
     min_d  g.d + d'Bd/2 + rho * sum_k max(|D_k + J_k d| - epsilon_k, 0)
 
-The penalty makes it solvable even where the linearised constraints contradict
+The penalty makes it solvable even if the linearised constraints contradict
 each other (the elastic mode). Its dual is a lasso with a box,
 
     min_mu  mu'Q mu/2 + b.mu + sum_k epsilon_k |mu_k|,   |mu_k| <= rho,
     Q = J B^-1 J',  b = J B^-1 g - D.
 
-A few sweeps of coordinate descent find most of the multipliers that are zero or at the box;
-an active-set method goes on from there to the exact solution, also where Q is singular: the
-pairs of three groups, or more clients than parameters.
+A few sweeps of coordinate descent find most of the multipliers that are zero or at the box; an
+active-set method then finds the exact solution, even if Q is singular (the pairs of three groups,
+or more clients than parameters).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ TOLERANCE = 1e-11
 
 
 def solve_dual(q: Array, b: Array, epsilon: Array, rho: Array, start: Array) -> Array:
-    """The multipliers mu (K,) of the program above, looked for from `start` on."""
+    """The multipliers mu (K,) of the program above, found by iterating from `start`."""
     k = b.shape[0]
     if k == 0:
         return b
     program = _Program(q, b, epsilon, rho)
     mu = program.sweeps(jnp.clip(start, -rho, rho))
     begin = _Active(mu, jnp.sign(mu), (mu != 0) & (jnp.abs(mu) < rho), jnp.array(0))
-    # Each multiplier is fixed and freed a few times at most; the cap is for rounding only.
+    # Each multiplier is fixed and freed a few times at most; the cap guards against rounding.
     last: _Active = jax.lax.while_loop(
         lambda a: (a.steps < 20 + 10 * k) & (program.error(a.mu) > TOLERANCE),
         program.step,
@@ -64,7 +64,7 @@ class _Program:
         return jnp.maximum(diagonal, 1e-14 * jnp.max(diagonal) + 1e-300)
 
     def sweeps(self, mu: Array) -> Array:
-        """Coordinate descent: for one constraint, the closed form."""
+        """Coordinate descent; for one constraint this is the closed form."""
         q, scale = self.q, self.scale
 
         def coordinate(i: Array, mu: Array) -> Array:
@@ -83,9 +83,9 @@ class _Program:
         return gap / (1 + jnp.max(jnp.abs(mu)))
 
     def step(self, now: _Active) -> _Active:
-        """Newton's step of the free multipliers, up to the first that meets zero or the box.
+        """Newton's step of the free multipliers, up to the first that reaches zero or the box.
 
-        Where none does, the fixed multiplier that would gain most is set free.
+        If none does, the fixed multiplier that would gain most is freed.
         """
         gradient = self.q @ now.mu + self.b
         free = now.free
@@ -110,7 +110,7 @@ class _Program:
         return replace(new, steps=now.steps + 1)
 
     def _release(self, now: _Active) -> _Active:
-        """Free the fixed multiplier whose leaving zero, or the box, lowers the value most."""
+        """Free the fixed multiplier for which leaving zero or the box lowers the value most."""
         gradient = self.q @ now.mu + self.b
         at_zero = now.mu == 0
         inward = now.sign * gradient + self.epsilon

@@ -21,4 +21,4 @@ _WORDS = {
 }
 
 VOCABULARIES: dict[str, tuple[str, ...]] = {c: tuple(words.split()) for c, words in _WORDS.items()}
-"""The values of each categorical column (the publisher's spelling), none of which has a blank."""
+"""The values of each categorical column in the publisher's spelling; none has a blank."""

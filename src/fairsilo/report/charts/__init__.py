@@ -1,4 +1,4 @@
-"""Charts as inline SVG: drawn in Python, readable without a script, the same width as their place.
+"""Charts as inline SVG: drawn in Python, readable without a script, as wide as their container.
 
     dots(title, [Dot(label, value, interval)])            estimates with whiskers
     lines(title, [Line(name, x, y, low, high)])           lines, bands, linear or logarithmic
@@ -6,7 +6,7 @@
     ranked(title, [(label, value)])                       sorted columns, dozens
     histogram(title, values)                              hundreds
 
-All return `Html` for a section of a page; a small script adds tooltips, keys and legends that hide.
+All return `Html` for a section; a small script adds tooltips, keys and legends that hide series.
 """
 
 from fairsilo.report.charts.bars import histogram, ranked

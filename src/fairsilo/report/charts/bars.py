@@ -34,10 +34,10 @@ def ranked(
     zero: bool = False,
     height: int = 220,
 ) -> Html:
-    """Values from low to high, one stalk each.
+    """Values sorted from low to high, one column each.
 
-    `reference` is a dotted line with a name, which the caption should say: low values stand
-    where a label would.
+    `reference` is a dotted line with a name. The caption should say the name, since low values
+    take the place of a label.
     """
     ordered = sorted(values, key=lambda pair: pair[1])
     marks_at = [value for _, value in ordered]
@@ -73,7 +73,7 @@ def histogram(
     thing: str = "client",
     height: int = 220,
 ) -> Html:
-    """How many values fall where; `reference` is a vertical line with a name."""
+    """A histogram of the values; `reference` is a vertical line with a name."""
     scale = fit([*values, *([reference[0]] if reference else [])], unit=unit)
     counts, edges = np.histogram(values, bins=BINS, range=(scale.low, scale.high))
     y_scale = fit([0.0, float(max(counts, default=1))])

@@ -1,4 +1,4 @@
-"""Estimates with whiskers, one row each: how large, and how sure."""
+"""Estimates with confidence intervals as whiskers, one row each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ROW = 46
 
 @dataclass(frozen=True)
 class Dot:
-    """A value with a confidence interval (thick) and a wider, surer one (thin)."""
+    """A value with a confidence interval (thick) and a more conservative, wider one (thin)."""
 
     label: str
     value: float | None
     interval: Interval | None = None
     outer: Interval | None = None
     note: str = ""
-    """What the tooltip says beside the value, such as the number of rows."""
+    """Extra text of the tooltip, such as the number of rows."""
     short: str = ""
-    """The label where there is little room; made from the label if not given."""
+    """The label for narrow screens; made from the label if not given."""
 
 
 def dots(

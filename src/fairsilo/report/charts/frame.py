@@ -1,8 +1,8 @@
-"""What all charts share: the figure, its grid and axes, its legend, its marks.
+"""Parts common to all charts: the figure, its grid and axes, its legend, its marks.
 
 Charts are inline SVG that needs no script to be seen or printed. The horizontal coordinate is a
 percentage and the vertical one is in pixels, so that a chart fills any width and its text keeps
-its size. Only lines, which know no percentages, live in a stretched inner drawing.
+its size. Only paths, which do not allow percentages, are in a stretched inner drawing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def figure(
 def canvas(
     label: str, height: float, *parts: Child, focusable: bool = False, room: str = ""
 ) -> Html:
-    """The drawing itself; `room` says what the margins hold: see the style sheet."""
+    """The SVG element; `room` is a style-sheet class for the margins."""
     return el(
         "div",
         el(
@@ -76,7 +76,7 @@ def canvas(
 
 
 def stretched(height: float, *parts: Child) -> Html:
-    """Inner drawing, 1000 wide whatever the width: for paths."""
+    """Inner drawing for paths, 1000 units wide at any width on screen."""
     return el(
         "svg",
         *parts,
@@ -92,7 +92,7 @@ def x_axis(
     scale: Scale, height: float, title: str = "", *, lines: bool = False, whole: bool = False
 ) -> Html:
     """Tick labels below the drawing, and the axis title at their right."""
-    # Long labels need room on a telephone.
+    # Long labels: fewer ticks, so that they fit on a phone.
     most = 5 if max(len(scale.label(t, 5)) for t in scale.ticks(5)) <= 5 else 3
     parts: list[Child] = []
     for tick in scale.ticks(most):
@@ -130,7 +130,7 @@ def mark(
     series: int | None = None,
     strong: bool = False,
 ) -> Html:
-    """Something to point at: `tip` is its tooltip and what a screen reader says."""
+    """Shapes with a tooltip; `tip` is its text and what a screen reader says."""
     return el(
         "g",
         el("title", tip),
@@ -151,7 +151,7 @@ def marker(x: float, y: float, shape: int = 0) -> Html:
 def legend(names: Sequence[str], kind: str, style: Mapping[str, int] | None = None) -> Html | None:
     """Buttons that show and hide series; none for a single series.
 
-    `style` says which colour and shape each has; else they follow their order.
+    `style` gives each its colour and shape; by default they follow the order of the names.
     """
     if len(names) < 2:
         return None

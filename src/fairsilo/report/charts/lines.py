@@ -28,12 +28,12 @@ from fairsilo.report.html import Child, Html, data_block, el
 POINTS = 1000
 """The most points of a line that are drawn."""
 BUDGET = 2000
-"""The most points of a chart that are drawn, whatever the number of lines."""
+"""The most points of a chart that are drawn, over all lines."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A named line, with a band from `low` to `high` around it where given."""
+    """A named line, with an optional band from `low` to `high` around it."""
 
     name: str
     x: Sequence[float] | Floats
@@ -60,7 +60,7 @@ def lines(
 ) -> Html:
     """A chart of lines. `band` shades a constant range; `points` marks every point.
 
-    A line named in `order` has the colour and dashes of its place there, whatever the others.
+    A line named in `order` has the colour and dashes of its position there.
     """
     most = min(POINTS, BUDGET // max(len(series), 1))
     drawn = [_Drawn.of(line, most, log_x, log_y) for line in series]
@@ -113,9 +113,9 @@ def lines(
 
 
 def thin(values: Floats, most: int = POINTS) -> npt.NDArray[np.int64]:
-    """Which points to draw: all of few, else the lowest and highest of every stretch.
+    """The points to draw: all if few, else the lowest and highest of every stretch.
 
-    Spikes survive that way; the first and the last point always do.
+    This keeps spikes. The first and the last point are always kept.
     """
     n = len(values)
     if n <= most:
@@ -155,7 +155,7 @@ class _Drawn:
                 continue
             d.append(f"{pen}{_point(px, py, x, y, height)}")
             pen = "L"
-        # A lone point leaves a dot: a line of no length with round ends.
+        # A single point is drawn as a dot: a line of length zero with round ends.
         if len(d) == 1:
             d.append("h0")
         style = f"line s{k % COLORS} d{k % COLORS}"
@@ -196,7 +196,7 @@ def _constant_band(band: tuple[float, float] | None, y: Scale, height: float) ->
 
 
 def _clean(values: Sequence[float | None] | Floats | None, log: bool) -> Floats:
-    """As floats; what cannot be drawn is NaN."""
+    """The values as floats; those that cannot be drawn are NaN."""
     if values is None:
         return np.empty(0)
     array = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
@@ -211,7 +211,7 @@ def _point(px: float, py: float, x: Scale, y: Scale, height: float) -> str:
 
 
 def _brief(values: Floats) -> list[float | int | None]:
-    """Numbers as JSON wants them, with the figures a tooltip shows."""
+    """Numbers for JSON, rounded to the digits that a tooltip shows."""
     brief: list[float | int | None] = []
     for value in values:
         if math.isnan(value):
@@ -223,7 +223,7 @@ def _brief(values: Floats) -> list[float | int | None]:
 
 
 def _spoken(title: str, series: Sequence[Line]) -> str:
-    """What a screen reader says of the chart: where each line ends."""
+    """The text for screen readers: where each line ends."""
     ends = []
     for line in series[:4]:
         y = _clean(line.y, False)

@@ -12,7 +12,7 @@ from fairsilo.report.html import Child, Html
 
 
 class Point(NamedTuple):
-    """A point and what its tooltip says."""
+    """A point and the text of its tooltip."""
 
     x: float | None
     y: float | None
@@ -32,10 +32,10 @@ def scatter(
     order: Sequence[str] = (),
     strong: str | None = None,
 ) -> Html:
-    """Points by series; colour and shape tell them apart. Undefined points are left out.
+    """Points by series, each with its colour and shape. Undefined points are left out.
 
-    A series named in `order` has the colour and shape of its place there, whatever the others;
-    the `strong` one is larger and lies on top.
+    A series named in `order` has the colour and shape of its position there; the `strong` one is
+    larger and drawn on top.
     """
     kept = {
         name: [

@@ -1,4 +1,4 @@
-"""Axes: where a value lies between 0 and 1, which ticks to draw, how to write them."""
+"""Axes: map values to positions from 0 to 1, choose ticks and write their labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scale:
     unit: Unit = "number"
 
     def at(self, value: float) -> float:
-        """The share of the axis below the value."""
+        """The position of the value on the axis, from 0 to 1."""
         low, high, x = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
         return (x - low) / (high - low)
 
@@ -37,7 +37,7 @@ class Scale:
         return [round(k * step, _decimals(step) + 2) for k in range(first, last + 1)]
 
     def label(self, value: float, most: int = 6) -> str:
-        """A tick's text: as many decimals as the ticks need to differ."""
+        """A tick's text, with as many decimals as are needed to tell the ticks apart."""
         if self.log:
             return f"10{superscript(round(math.log10(value)))}"
         if self.unit == "bytes":
@@ -67,15 +67,15 @@ def fit(
 ) -> Scale:
     """A scale that holds all values; its ends are round unless `tight`.
 
-    Values that are missing, not finite, or not positive on a logarithmic axis do not count.
-    `limits` are bounds the axis never passes, such as 0 and 1 for rates.
+    Values that are missing, not finite, or not positive on a logarithmic axis are ignored.
+    `limits` are the outermost ends of the axis, such as 0 and 1 for rates.
     """
     kept = [v for v in values if v is not None and math.isfinite(v) and (v > 0 or not log)]
     low, high = (min(kept), max(kept)) if kept else ((0.1, 1.0) if log else (0.0, 1.0))
     if log:
         low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
         return Scale(low, high if high > low else 10 * low, log=True, unit=unit)
-    # Values closer than rounding errors are one value, and one so close to zero is zero.
+    # Values that differ by rounding errors count as one value, and tiny values as zero.
     largest = max(abs(low), abs(high))
     if high - low <= 1e-12 * max(largest, 1.0):
         reach = 0.5 * largest if largest > 1e-9 else 1.0
@@ -89,7 +89,7 @@ def fit(
 
 
 def _decimals(step: float) -> int:
-    """How many decimals tell multiples of a step apart."""
+    """The number of decimals that tells multiples of a step apart."""
     return max(0, -math.floor(math.log10(step) + 1e-9))
 
 

@@ -1,1 +1,1 @@
-"""The sections of the page of a single run, in the order in which a reader meets them."""
+"""The sections of the page of a single run, in their order on the page."""

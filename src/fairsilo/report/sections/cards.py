@@ -1,4 +1,4 @@
-"""The figures at a glance, each beside training without a limit and the constant predictor."""
+"""Cards with the main figures, compared to unconstrained training and a constant predictor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONSTANT = "a constant answer has no probabilities, so it has no loss"
 _TEST = "the test rows do not define it: a group or class has no row there"
 
 Figure = tuple[str, str, bool, str]
-"""A key of metrics.json, its title, whether high is good, and what it is."""
+"""A key of metrics.json, its title, whether high is good, and an explanation."""
 
 _MODEL: tuple[Figure, ...] = (
     ("accuracy", "Accuracy", True, "Share of test rows whose class is predicted."),
@@ -39,34 +39,27 @@ _MEAN: Figure = (
     True,
     "Of accuracy and fairness. It can be high for a useless model: compare the last line.",
 )
-_RATE_GAPS = {
-    "demographic-parity": "How far apart the groups\u2019 shares are that get the answer "
-    "\u201c{protected}\u201d.",
-    "accuracy-parity": "How far apart the groups\u2019 shares are that are answered rightly.",
-}
-_LOSS_GAPS = {
-    "demographic-parity": "How far apart the groups\u2019 average losses are if "
-    "\u201c{protected}\u201d is held to be true of everybody",
-    "accuracy-parity": "How far apart the groups\u2019 average losses are",
-    "bounded-loss": "The largest average loss of a group",
-}
+_APART = "How far apart the groups\u2019 average losses are"
 
 
 def figures(facts: Facts) -> tuple[Figure, ...]:
-    """The figures of a run: those of the paper, or those of the notion of fairness it has."""
+    """The figures of a run: those of the paper, or those of the run's notion of fairness."""
     limited = ": what the limit is set on." if facts.epsilon is not None else "."
     if facts.within_classes:
-        apart = "How far apart the groups\u2019 average losses are"
-        losses: Figure = ("dgeo_pooled", "Loss gap (DGEO)", False, apart + limited)
+        losses: Figure = ("dgeo_pooled", "Loss gap (DGEO)", False, _APART + limited)
         return (*_MODEL, _DEO, _FAIRNESS, _MEAN, losses)
-    words = _LOSS_GAPS[facts.notion].format(protected=facts.protected) + limited
-    if facts.notion == "bounded-loss":
+    if facts.notion.alone:
+        words = "The largest average loss of a group" + limited
         return (*_MODEL, ("dgeo_pooled", "Largest loss", False, words), _DEO, _FAIRNESS, _MEAN)
-    rates = _RATE_GAPS[facts.notion].format(protected=facts.protected)
+    right, held = "are answered rightly", ""
+    if facts.notion.claims:
+        right = f"get the answer \u201c{facts.protected}\u201d"
+        held = f" if \u201c{facts.protected}\u201d is held to be true of everybody"
+    rates = f"How far apart the groups\u2019 shares are that {right}."
     return (
         *_MODEL,
         ("rate_gap", "Rate gap", False, rates),
-        ("dgeo_pooled", "Loss gap", False, words),
+        ("dgeo_pooled", "Loss gap", False, _APART + held + limited),
         _DEO,
         _MEAN,
     )
@@ -87,7 +80,7 @@ def glance(facts: Facts) -> Html:
 
 def _others(facts: Facts) -> str:
     constant = "always answering the most frequent class"
-    if facts.metrics.get("method") == "fedavg":
+    if not facts.method.limited:
         return constant
     return f"the same training without a fairness limit, and with {constant}"
 
@@ -98,7 +91,7 @@ def _card(facts: Facts, key: str, title: str, high: bool, why: str) -> Html:
         "Without a limit": (facts.unconstrained(key), _FREE),
         "Constant answer": (facts.constant(key), _CONSTANT if key == "dgeo_pooled" else _TEST),
     }
-    if facts.metrics.get("method") == "fedavg":
+    if not facts.method.limited:
         values.pop("Without a limit")
     known = [value for value, _ in values.values() if value is not None]
     top = 1.0 if high else max([*known, facts.epsilon or 0.0, 1e-9])
@@ -128,7 +121,7 @@ def _bar(value: float | None, top: float) -> Html | None:
 
 
 def span_of(facts: Facts, key: str) -> Interval | None:
-    """The interval of a figure, where there is one: none for figures of several pairs."""
+    """The interval of a figure, or None for figures of several pairs."""
     if not facts.one_model:
         return None
     if key == "accuracy":
@@ -150,6 +143,6 @@ def _range(facts: Facts, key: str) -> Html | None:
 
 
 def _absolute(span: Interval) -> Interval:
-    """The interval of an absolute value: one that holds zero starts there."""
+    """The interval of the absolute value; it starts at zero if `span` contains zero."""
     low, high = sorted((abs(span.low), abs(span.high)))
     return Interval(0.0 if span.low <= 0 <= span.high else low, high)

@@ -1,6 +1,6 @@
-"""The certificate: what is sure of the gap between the groups, and what that rests on.
+"""The certificate: the bound on the gap between the groups, and its assumptions.
 
-It stands in report.html and audit.html as a section, and in certificate.md by itself.
+It is a section of report.html and audit.html, and a document of its own, certificate.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _table(found: Mapping[str, Any]) -> Html:
 
 
 def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
-    """certificate.md: a page for those who were not there."""
+    """certificate.md: the certificate for readers who do not know the run."""
     found = metrics["certificate"]
     schema = description.get("schema", {})
     answer = {True: "certified", False: "not certified", None: "no certificate"}[found["met"]]

@@ -1,4 +1,4 @@
-"""What the files of a run folder say, read once: cells, pairs of groups, who was trained how."""
+"""The contents of a run folder in the report's terms: cells, pairs of groups, training."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from fairsilo.evaluate.intervals import (
     together,
     wilson,
 )
+from fairsilo.fairness import DEFAULT, Notion
+from fairsilo.method import Method
+from fairsilo.report.sections.words import method_of, notion_of
 from fairsilo.report.text import shorten
-
-ONE_PER_CLIENT = ("st", "eo", "ceo")
-"""The methods that leave one model per client."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Cell:
 
     @property
     def right(self) -> int:
-        """Rows whose class is predicted."""
+        """Rows whose class is predicted correctly."""
         return self.predicted.get(self.name, 0)
 
     @property
     def rate(self) -> float | None:
-        """Share of rows whose class is predicted."""
+        """Share of rows whose class is predicted correctly."""
         return self.right / self.rows if self.rows else None
 
     @property
@@ -57,23 +57,23 @@ class Cell:
 
 
 NOBODY = Cell("", "", 0, {}, Moments(2, 0.0, 0.0))
-"""The other side of a group whose loss is limited by itself: it loses nothing, for sure."""
+"""The other side of a group whose loss itself is limited: loss zero with variance zero."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two groups, or a group and the others (or nobody), in a protected class or on the whole."""
+    """Two groups, or a group against all others or NOBODY, in protected classes or overall."""
 
     a: Cell
     b: Cell
     epsilon: float | None = None
     """The limit on the gap of their losses."""
     among: str = ""
-    """Which of several classes it is, where there are several."""
+    """The class as a suffix of the name, if there are several classes."""
 
     @property
     def name(self) -> str:
-        """Who is compared with whom."""
+        """The groups that are compared, as "a - b"."""
         return self._named(self.a.group, self.b.group)
 
     def _named(self, a: str, b: str) -> str:
@@ -81,7 +81,7 @@ class Pair:
 
     @property
     def short(self) -> str:
-        """The name where there is little room."""
+        """The name with long group names shortened."""
         return self._named(*(shorten(cell.group, 16) for cell in (self.a, self.b)))
 
     @property
@@ -96,7 +96,7 @@ class Pair:
         return self.rates_within(LEVEL)
 
     def rates_within(self, level: float) -> Interval | None:
-        """The same at another level of confidence."""
+        """Newcombe's interval of the rate gap at the given level."""
         return newcombe(self.a.right, self.a.rows, self.b.right, self.b.rows, level)
 
     @property
@@ -118,7 +118,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Facts:
-    """The contents of model.json, metrics.json and history.parquet, with their meaning."""
+    """The contents of model.json, metrics.json and history.parquet, interpreted."""
 
     description: Mapping[str, Any]
     metrics: Mapping[str, Any]
@@ -126,7 +126,7 @@ class Facts:
 
     @property
     def epsilon(self) -> float | None:
-        """The limit, where one was set."""
+        """The limit, or None if none was set."""
         value = self.metrics.get("epsilon")
         return None if value is None else float(value)
 
@@ -142,7 +142,7 @@ class Facts:
 
     @property
     def clients(self) -> int:
-        """How many parties trained."""
+        """The number of clients that trained."""
         return int(self.metrics["clients"])
 
     @cached_property
@@ -152,7 +152,7 @@ class Facts:
 
     @cached_property
     def claims(self) -> dict[tuple[str, str], Moments]:
-        """By group and class: the losses of the group's test rows, were they all of that class."""
+        """By group and class: the losses of the group's test rows if all were of that class."""
         return {
             (str(one["group"]), str(one["claim"])): Moments(
                 int(one["rows"]), float(one["loss"]), float(one["loss_std"])
@@ -160,29 +160,41 @@ class Facts:
             for one in self.metrics["test"].get("claims", [])
         }
 
-    @property
-    def notion(self) -> str:
-        """What is to be equal."""
-        return str(self.metrics.get("notion") or "equal-opportunity")
+    @cached_property
+    def notion(self) -> Notion:
+        """The notion of fairness."""
+        return notion_of(str(self.metrics.get("notion") or DEFAULT.name))
+
+    @cached_property
+    def compares(self) -> str:
+        """What groups are compared in: the protected "class", "every class", what the model is to
+        "claim" of all, the "whole", "some" classes that the notion chooses; or each is "alone"."""
+        notion, every = self.notion, set(self.description.get("schema", {}).get("classes", ()))
+        if notion.alone or notion.claims:
+            return "alone" if notion.alone else "claim"
+        if notion.within_classes:
+            return "every class" if notion.every_class else "class"
+        classes = [set(one["classes"]) for one in self.description.get("compared", ())]
+        return "whole" if classes and all(one == every for one in classes) else "some"
 
     @property
     def target(self) -> float | None:
-        """The largest difference of rates that was allowed, where that was the limit."""
+        """The largest allowed difference of rates, or None if the limit was another."""
         return _number(self.metrics.get("target_deo"))
 
     @property
     def within_classes(self) -> bool:
         """Whether the groups are compared within classes, which is what DEO and DGEO measure."""
-        return self.notion in ("equal-opportunity", "equalized-odds")
+        return self.notion.within_classes
 
     @property
     def rate_pairs(self) -> list[Pair]:
-        """Whose rates are compared: where every group is limited by itself, every two of them."""
-        return self.every_two if self.notion == "bounded-loss" else self.pairs
+        """The pairs whose rates are compared: all pairs where each group is limited alone."""
+        return self.every_two if self.notion.alone else self.pairs
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Everybody whose loss is limited, in the order of the constraints."""
+        """The pairs whose gap is limited, in the order of the constraints."""
         compared = self.description.get("compared", ())
         if not compared:
             return self.every_two
@@ -192,7 +204,7 @@ class Facts:
     @cached_property
     def every_two(self) -> list[Pair]:
         """Every two groups in the protected class."""
-        limit = None if self.notion == "bounded-loss" else self.epsilon
+        limit = None if self.notion.alone else self.epsilon
         within = {cell.group: cell for cell in self.cells if cell.name == self.protected}
         empty = {group: Cell(group, self.protected, 0, {}, None) for group in self.groups}
         compared = [within.get(group, empty[group]) for group in self.groups]
@@ -208,7 +220,7 @@ class Facts:
         return Pair(a, b, _number(one["epsilon"]), among)
 
     def _side(self, groups: list[str], classes: list[str], claim: str | None) -> Cell:
-        """The cells of a side as one; its rows are "right" where the claim is predicted."""
+        """The cells of a side merged; with a claim, rows count as right if it is predicted."""
         mine = [cell for cell in self.cells if cell.group in groups and cell.name in classes]
         name = claim if claim is not None else ", ".join(classes)
         hits = sum(cell.right if claim is None else cell.predicted.get(claim, 0) for cell in mine)
@@ -225,20 +237,20 @@ class Facts:
             losses=together(losses),
         )
 
-    @property
-    def method(self) -> str:
-        """How it was trained, by its short name."""
-        return str(self.metrics.get("method"))
+    @cached_property
+    def method(self) -> Method:
+        """The training method."""
+        return method_of(str(self.metrics.get("method")))
 
     @property
     def one_model(self) -> bool:
-        """Whether there is one model; of one per client, metrics and cells are averages."""
-        return self.method not in ONE_PER_CLIENT or self.clients == 1
+        """Whether there is one model; with one per client, metrics and cells are averages."""
+        return not self.method.own_models or self.clients == 1
 
     @property
     def alone(self) -> bool:
-        """Whether every client trained by itself."""
-        return self.method == "st"
+        """Whether every client trained alone."""
+        return self.method.alone
 
     @property
     def test_rows(self) -> int:
@@ -255,18 +267,18 @@ class Facts:
         return _number(self.metrics["test"].get(key))
 
     def unconstrained(self, key: str) -> float | None:
-        """The same metric of training without a limit."""
+        """The same test metric for training without a limit."""
         return _number(self.metrics.get("unconstrained", {}).get("test", {}).get(key))
 
     def constant(self, key: str) -> float | None:
-        """The same metric of always answering the most frequent class."""
+        """The same test metric for always predicting the most frequent class."""
         return _number(self.metrics.get("constant", {}).get(key))
 
     @property
     def training_gap(self) -> float | None:
-        """The gap that the limit was set on: the largest over the constraints.
+        """The gap on the training rows that the limit applies to: the largest constraint.
 
-        Separate training limits no gap that all clients share.
+        None for separate training, which limits each client's gap on its own.
         """
         if self.alone:
             return None
@@ -280,12 +292,12 @@ class Facts:
 
     @property
     def gap_noise(self) -> float:
-        """How far (95 %) the noise of differential privacy moves the gap on the training rows."""
+        """How far the noise of differential privacy moves the gap on training rows (95 %)."""
         return 1.96 * float(self.metrics["train"].get("dgeo_noise") or 0.0)
 
     @property
     def training_rate_gap(self) -> float | None:
-        """The largest difference of rates on the training rows, where it is known."""
+        """The largest difference of rates on the training rows, or None if unknown."""
         return _number(self.metrics["train"].get("rate_gap"))
 
     def columns(self, letter: str) -> list[Floats]:
@@ -303,7 +315,7 @@ class Facts:
 
     @property
     def rates_limited(self) -> bool:
-        """Whether training itself limited gaps of rates, not of losses."""
+        """Whether training limited gaps of rates directly, not of losses."""
         by = self.description.get("options", {}).get("target_by", "proxy")
         return self.target is not None and by == "proxy"
 
@@ -317,7 +329,7 @@ class Facts:
         return [self.epsilon] * amount
 
     def constraint_names(self, amount: int) -> list[str]:
-        """What the constraints compare; with one per client, silo by silo, the client as well."""
+        """What each constraint compares; with one per client, including the client's name."""
         named = [str(name) for name in self.description.get("constraints", ())]
         alike = len(named) != len(self.pairs) or any(pair.among for pair in self.pairs)
         pairs = named if alike and named else [pair.name for pair in self.pairs]

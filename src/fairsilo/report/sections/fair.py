@@ -1,4 +1,4 @@
-"""Is it fair, and how sure are we: rates and losses by group on test rows, with intervals."""
+"""Fairness on test rows: rates and losses by group, with intervals."""
 
 from __future__ import annotations
 
@@ -8,21 +8,13 @@ from fairsilo.report.blocks import Column, details, grid, note, paragraph, secti
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html
 from fairsilo.report.sections.facts import NOBODY, Cell, Facts, Pair
-from fairsilo.report.sections.words import RATES, WHOSE
+from fairsilo.report.sections.words import LOSSES, RATES, WHOSE
 from fairsilo.report.text import interval, number, plain, plural
 
 MOST_ROWS = 15
-"""More groups or pairs than these are cut in a chart to the most telling; tables have all."""
+"""The most groups or pairs in a chart, which shows those with the largest gaps; tables have all."""
 _EMPTY = "no test row of this group in the protected class"
 _FEW = "a mean of fewer than two rows has no interval"
-_GAP = "Gap between the groups\u2019 average losses (DGEO)"
-_LOSSES = {
-    "demographic-parity": "Gap between the groups\u2019 average losses, were everybody "
-    "\u201c{protected}\u201d",
-    "accuracy-parity": "Gap between the groups\u2019 average losses on the whole",
-    "bounded-loss": "Average loss of each group",
-}
-"""What is limited, where it is not DGEO."""
 
 
 def fair(facts: Facts) -> Html:
@@ -48,7 +40,7 @@ def fair(facts: Facts) -> Html:
 
 
 def _limited(facts: Facts) -> str:
-    """What of the two the training limited."""
+    """Whether training limited rates, losses or neither, in words."""
     if facts.rates_limited:
         return "The training limited the rates themselves, on its own rows, and no loss."
     if facts.epsilon is None and facts.target is None:
@@ -57,7 +49,7 @@ def _limited(facts: Facts) -> str:
 
 
 def _guess(classes: int) -> str:
-    """The loss of holding all classes for equally likely."""
+    """The loss of predicting all classes as equally likely, in words."""
     if classes == 2:
         return "0.69 is a coin toss"
     return f"{number(math.log(classes), 2)} is a blind guess among {classes} classes"
@@ -67,7 +59,7 @@ def _rates(facts: Facts) -> Html:
     cells = _protected(facts)
     shown = cells[:MOST_ROWS]
     return dots(
-        RATES[facts.notion].format(protected=facts.protected),
+        RATES[facts.compares].format(protected=facts.protected),
         [
             Dot(n, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
             for n, c in shown
@@ -79,8 +71,8 @@ def _rates(facts: Facts) -> Html:
 
 
 def _share(facts: Facts) -> str:
-    """What the rates are of."""
-    if facts.notion == "demographic-parity":
+    """The title of the rates."""
+    if facts.notion.claims:
         return f"Share predicted \u201c{facts.protected}\u201d"
     return "Share predicted right"
 
@@ -106,13 +98,13 @@ def _loss_gaps(facts: Facts) -> Html:
     pairs = sorted(facts.pairs, key=lambda p: -abs(p.loss_gap or 0.0))[:MOST_ROWS]
     limits = {pair.epsilon for pair in facts.pairs}
     epsilon = limits.pop() if len(limits) == 1 else None
-    alone = facts.notion == "bounded-loss"
+    alone = facts.notion.alone
     upto = "up to " if alone else "\u00b1"
     allowed = f"The shaded range is what the limit allows: {upto}{plain(epsilon or 0.0)}"
     if epsilon is None:
         allowed = "The limits of the pairs are in the table" if limits else "No limit was set"
     return dots(
-        _LOSSES.get(facts.notion, _GAP).format(protected=facts.protected),
+        LOSSES[facts.compares].format(protected=facts.protected),
         [Dot(p.name, p.loss_gap, p.normal(), p.chebyshev(), _sizes(p), p.short) for p in pairs],
         signed=not alone,
         band=None if epsilon is None else (0.0 if alone else -epsilon, epsilon),
@@ -147,14 +139,14 @@ def _group_table(facts: Facts) -> Html:
             ]
             for n, c in _protected(facts)
         ],
-        caption=WHOSE[facts.notion].format(protected=facts.protected),
+        caption=WHOSE[facts.compares].format(protected=facts.protected),
     )
 
 
 def _pair_table(facts: Facts) -> Child:
     if not facts.pairs:
         return note("The test rows hold no pair of groups to compare.")
-    alone = facts.notion == "bounded-loss"
+    alone = facts.notion.alone
     rates = [
         Column("Difference in rates", "points", why=_EMPTY),
         Column("95% interval (Newcombe)", "figure"),
@@ -192,7 +184,7 @@ def _newcombe(pair: Pair) -> str:
 
 
 def _within(pair: Pair) -> str:
-    """What the normal interval of one pair says of the limit."""
+    """Whether the normal interval of the pair is within its limit, in words."""
     span, epsilon = pair.normal(), pair.epsilon
     if epsilon is None:
         return "no limit"
@@ -202,7 +194,7 @@ def _within(pair: Pair) -> str:
 
 
 def _protected(facts: Facts) -> list[tuple[str, Cell]]:
-    """Every side that is compared, once, with its name; what the others are differs by group."""
+    """Each compared group once, with its name; "the others" differ by group and are left out."""
     seen = {
         c.group + pair.among: c
         for pair in facts.rate_pairs
@@ -219,7 +211,7 @@ def _sizes(pair: Pair) -> str:
 
 
 def join_cut(text: str, whole: int, things: str) -> str:
-    """A caption that owns up to what a chart leaves out."""
+    """A caption that says how many of the things the chart leaves out."""
     if whole <= MOST_ROWS:
         return f"{text}."
     return f"{text}. {MOST_ROWS} of {whole} {things} are drawn; the table has all."

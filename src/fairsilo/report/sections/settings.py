@@ -1,4 +1,4 @@
-"""Settings, and what the page does not say."""
+"""The sections with the settings and with the limitations."""
 
 from __future__ import annotations
 
@@ -10,28 +10,20 @@ from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.words import (
     ESTIMATORS,
-    METHODS,
     MODELS,
-    NOTION_LIMITS,
-    NOTIONS,
     OPTIONS,
     SOLVERS,
-    name_of,
+    method_of,
+    notion_of,
 )
 from fairsilo.report.text import missing, number
 
-_EXPLAINED = {
-    "method": METHODS,
-    "model": MODELS,
-    "solver": SOLVERS,
-    "estimator": ESTIMATORS,
-    "notion": NOTIONS,
-}
+_EXPLAINED = {"model": MODELS, "solver": SOLVERS, "estimator": ESTIMATORS}
 
 
 def settings(facts: Facts) -> Html:
-    """Every option, with what it was and what it means."""
-    description, metrics = facts.description, facts.metrics
+    """Every option with its value and its meaning."""
+    description = facts.description
     options = description.get("options", {})
     rows: list[list[Child]] = [
         [el("code", str(key)), _used(facts, str(key), value), OPTIONS.get(str(key), "")]
@@ -40,7 +32,7 @@ def settings(facts: Facts) -> Html:
     schema = description.get("schema", {})
     features = [str(one.get("name")) for one in schema.get("features", [])]
     extra: list[list[Child]] = [
-        ["Method in words", name_of(METHODS, metrics.get("method"))],
+        ["Method in words", facts.method.words],
         ["FairSilo version", str(description.get("fairsilo", ""))],
         ["Classes", ", ".join(map(str, schema.get("classes", [])))],
         ["Groups in the data", ", ".join(map(str, schema.get("groups", [])))],
@@ -56,7 +48,7 @@ def settings(facts: Facts) -> Html:
 
 
 def limits(facts: Facts) -> Html:
-    """What a reader might conclude and should not."""
+    """Conclusions that a reader should not draw from the page."""
     constant = facts.constant("harmonic_mean")
     items: list[Child] = [
         _limited(facts),
@@ -75,7 +67,7 @@ def limits(facts: Facts) -> Html:
         "Figures by client are on training rows"
         + (
             ", and a gap within the limit over all clients says little about any one of them."
-            if facts.method == "fedfair"
+            if facts.method.limits == "loss" and not facts.method.by_silo
             else "."
         ),
     ]
@@ -83,7 +75,7 @@ def limits(facts: Facts) -> Html:
 
 
 def _limited(facts: Facts) -> str:
-    """What the limit was set on, and what does not follow from it."""
+    """What the limit applies to, and what does not follow from it."""
     if facts.rates_limited:
         return (
             "Training rows are not people. The limit was set on the rates of the training rows; "
@@ -99,10 +91,10 @@ def _limited(facts: Facts) -> str:
 
 
 def _unprotected(facts: Facts) -> list[Child]:
-    """What the notion leaves out, where it leaves something out."""
-    if facts.notion in NOTION_LIMITS:
-        return [NOTION_LIMITS[facts.notion]]
-    if facts.notion != "equal-opportunity" or facts.protected.count(", ") + 1 >= facts.classes:
+    """What the notion of fairness leaves out, if anything."""
+    if facts.notion.caveat:
+        return [facts.notion.caveat]
+    if facts.compares != "class" or facts.protected.count(", ") + 1 >= facts.classes:
         return []
     return [
         f"Not every class is protected. The groups are compared among those who truly are "
@@ -112,7 +104,7 @@ def _unprotected(facts: Facts) -> list[Child]:
 
 
 def _used(facts: Facts, key: str, value: object) -> Child:
-    """What an option came to: some methods have their own way, whatever it says."""
+    """The value that was used, which for some methods is not the option's."""
     if key == "solver" and facts.metrics.get("solver") == "own":
         return SOLVERS["own"]
     if key == "engine" and "network" in facts.metrics:
@@ -125,7 +117,7 @@ def _used(facts: Facts, key: str, value: object) -> Child:
 
 
 def _network(network: Mapping[str, Any]) -> str:
-    """Who answered, and what the server could see."""
+    """Which silos answered, and what the server could see."""
     seen = (
         "behind masks: the server saw sums over silos only"
         if network["secure_aggregation"]
@@ -138,7 +130,7 @@ def _network(network: Mapping[str, Any]) -> str:
 
 
 def _value(facts: Facts, key: str, value: object) -> Child:
-    """An option as it was given, and what the default came to where it was not."""
+    """The option's value, or the value that its default stands for."""
     if value is None:
         chosen = {
             "solver": facts.metrics.get("solver"),
@@ -155,5 +147,14 @@ def _value(facts: Facts, key: str, value: object) -> Child:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    meaning = _EXPLAINED.get(key, {}).get(str(value))
-    return str(value) if meaning is None else f"{value}: {meaning.split(': ', 1)[-1]}"
+    meaning = _meaning(key, str(value))
+    return meaning if meaning == str(value) else f"{value}: {meaning.split(': ', 1)[-1]}"
+
+
+def _meaning(key: str, value: str) -> str:
+    """An option's value in words, or the value itself."""
+    if key == "method":
+        return method_of(value).words
+    if key == "notion":
+        return notion_of(value).words
+    return _EXPLAINED.get(key, {}).get(value, value)

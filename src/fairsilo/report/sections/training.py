@@ -13,11 +13,14 @@ from fairsilo.report.sections.verdict import sentence
 from fairsilo.report.text import count, duration, missing, plain, plural, size
 
 APART = 6
-"""So many constraints get a line each; of more, their range and the largest few are drawn."""
+"""Up to this many constraints get a line each; of more, the range and the largest few do."""
 LARGEST = 3
 LISTED = 200
 _ROUND = "round"
-_RESIDUAL = {"af": "The largest entry of the gradient (logarithmic)."}
+_KKT = (
+    "How far the round is from satisfying the conditions of an optimum (KKT residual, logarithmic)."
+)
+_GRADIENT = "The largest entry of the gradient (logarithmic)."
 
 
 def training(facts: Facts) -> Html:
@@ -30,11 +33,7 @@ def training(facts: Facts) -> Html:
             facts,
             "Distance from the optimum",
             "residual",
-            _RESIDUAL.get(
-                facts.method,
-                "How far the round is from satisfying the conditions of an optimum (KKT residual, "
-                "logarithmic).",
-            ),
+            _GRADIENT if facts.method.own_solver else _KKT,
             log=True,
         ),
         _bytes(facts, rounds),
@@ -88,7 +87,7 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
     gaps, forces = facts.columns("d"), facts.columns("mu")
     if not gaps:
         return []
-    if facts.method == "af":
+    if facts.method.limits == "tau":
         return [_covariance(facts, rounds, gaps)]
     names = facts.constraint_names(len(gaps))
     limits = set(facts.constraint_limits(len(gaps)))
@@ -122,7 +121,7 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
 
 
 def _covariance(facts: Facts, rounds: Floats, values: list[Floats]) -> Html:
-    """AgnosticFair bounds a covariance instead of a gap, and has no multipliers."""
+    """The chart for AgnosticFair, which bounds a covariance and has no multipliers."""
     tau = facts.metrics.get("tau")
     limit = "" if tau is None else " The shaded range is what tau allows."
     return lines(
@@ -135,7 +134,7 @@ def _covariance(facts: Facts, rounds: Floats, values: list[Floats]) -> Html:
 
 
 def _select(rounds: Floats, columns: list[Floats], names: list[str]) -> list[Line]:
-    """All lines of few constraints; the range, the median and the largest few of many."""
+    """A line for each of few constraints; for many, the range, median and largest few."""
     if len(columns) <= APART:
         return [Line(n, rounds, c) for n, c in zip(names, columns, strict=True)]
     stack = np.vstack(columns)
@@ -154,7 +153,7 @@ def _bytes(facts: Facts, rounds: Floats) -> Html | None:
     up, down = facts.column("bytes_up"), facts.column("bytes_down")
     if not len(up):
         return None
-    # Every round costs about the same, so that a hundred points show all there is.
+    # Every round costs about the same, so a hundred points are enough.
     some = np.unique(np.linspace(0, len(up) - 1, 100).astype(np.int64))
     return lines(
         "Bytes sent so far",
@@ -171,7 +170,7 @@ def _bytes(facts: Facts, rounds: Floats) -> Html | None:
 def _final(facts: Facts) -> Html | None:
     """Where each constraint ended, largest first."""
     gaps, forces = facts.columns("d"), facts.columns("mu")
-    if facts.method == "af" or not gaps or not len(gaps[0]) or len(forces) != len(gaps):
+    if facts.method.limits == "tau" or not gaps or not len(gaps[0]) or len(forces) != len(gaps):
         return None
     names, limits = facts.constraint_names(len(gaps)), facts.constraint_limits(len(gaps))
     ends = sorted(

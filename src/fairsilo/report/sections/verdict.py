@@ -1,4 +1,4 @@
-"""The answer first: is it fair within the limit, and do rows it never saw agree."""
+"""The verdict at the top of the page: is the limit kept on training rows and on test rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairsilo.report.text import (
 
 
 class Answer(enum.Enum):
-    """What can be said of a question, with the colour and sign that go with it."""
+    """The answer to a question, with its colour and sign."""
 
     YES = "good"
     UNSURE = "unsure"
@@ -47,11 +47,11 @@ _RATES_SAY = {
     Answer.NO: "On rows it never saw, the rates are further apart than the target.",
     Answer.NONE: "",
 }
-"""What the test rows say of a target in rates."""
+"""What the test rows say about a target in rates."""
 
 
 def on_training_rows(facts: Facts) -> Answer:
-    """Whether the gap that was limited keeps to the limit, give or take what solvers leave."""
+    """Whether the limited gap is within its limit, up to the solver's tolerance."""
     epsilon, gap = facts.epsilon, facts.training_gap
     if facts.target is not None:
         rates = facts.training_rate_gap
@@ -72,9 +72,9 @@ def on_training_rows(facts: Facts) -> Answer:
 def on_test_rows(facts: Facts) -> Answer:
     """Whether the rows that training never saw confirm the limit.
 
-    To confirm it, the interval of every pair must lie within (each at 95 %: all must hold, so
-    nothing is gained by having many). To contradict it, one pair must lie beyond, at a level
-    that allows for having looked at all of them (Bonferroni).
+    Yes: the interval of every pair is within the limit (95 % each; since all must hold, several
+    pairs need no correction). No: the interval of one pair is beyond the limit, at a level
+    corrected for looking at all pairs (Bonferroni).
     """
     if facts.epsilon is None and facts.target is None:
         return Answer.NONE
@@ -96,12 +96,12 @@ def on_test_rows(facts: Facts) -> Answer:
 
 
 def _span(facts: Facts, pair: Pair, level: float) -> Interval | None:
-    """The interval of what is limited: of the gap in rates, or of that in losses."""
+    """The interval of the limited gap: in rates with a target, else in losses."""
     return pair.normal(level) if facts.target is None else pair.rates_within(level)
 
 
 def certified(facts: Facts) -> bool:
-    """Whether Chebyshev's bound keeps every pair within the limit (design, section 4)."""
+    """Whether the Chebyshev interval of every pair's loss gap on test rows is within its limit."""
     if not facts.pairs or facts.target is not None:
         return False
     found = [(pair.chebyshev(), pair.epsilon) for pair in facts.pairs]
@@ -133,7 +133,7 @@ def headline(facts: Facts) -> str:
 
 
 def lead(facts: Facts) -> str:
-    """What was trained, for whom, and what was asked of it."""
+    """A summary: what was trained, on how many clients, under which limit."""
     schema, metrics = facts.description.get("schema", {}), facts.metrics
     rows = metrics["train"].get("rows")
     on = f" on {count(rows)} rows" if rows is not None else ""
@@ -144,7 +144,7 @@ def lead(facts: Facts) -> str:
         f"\u201c{schema.get('label', 'the label')}\u201d."
     )
     who = listing([f"\u201c{group}\u201d" for group in facts.groups])
-    aim = AIMS[facts.notion].format(protected=facts.protected, who=who)
+    aim = AIMS[facts.compares].format(protected=facts.protected, who=who)
     if facts.target is not None:
         return (
             f"{start} {aim} should be served equally well: the difference of their rates was to "
@@ -152,7 +152,7 @@ def lead(facts: Facts) -> str:
         )
     if facts.epsilon is None:
         return f"{start} {aim} are compared; no limit was set on the gap between them."
-    if facts.notion == "bounded-loss":
+    if facts.notion.alone:
         return (
             f"{start} {aim} should each be served well enough: no average loss was to be above "
             f"{plain(facts.epsilon)}."
@@ -210,7 +210,7 @@ def _training_words(facts: Facts) -> Html:
         )
     if gap is None:
         return join("On the training rows the gap between the groups is not defined.")
-    what = "largest loss of a group" if facts.notion == "bounded-loss" else "gap in loss"
+    what = "largest loss of a group" if facts.notion.alone else "gap in loss"
     words = f"On the training rows the {what} is {number(gap, 4)}, measured {how}"
     if facts.gap_noise:
         words += (
@@ -237,7 +237,7 @@ def _test_words(facts: Facts) -> Html:
     worst = worst_pair(facts)
     if worst is None:
         return join("The test rows do not hold both groups, so they say nothing about the gap.")
-    alone = facts.notion == "bounded-loss"
+    alone = facts.notion.alone
     span = worst.normal()
     sure = (
         f"with 95% confidence lies in {interval(span, signed=not alone)}"
@@ -282,12 +282,12 @@ def _people(facts: Facts) -> Html | None:
 
 
 def _whom(facts: Facts, pair: Pair) -> str:
-    """What the model does to whom, up to the rates."""
+    """The beginning of the sentence that gives the groups' rates."""
     model = "the model" if facts.one_model else "the models on average"
     ending = "s" if facts.one_model else ""
-    if facts.notion == "demographic-parity":
+    if facts.notion.claims:
         return f"On the test rows, {model} give{ending} the answer \u201c{pair.a.name}\u201d to"
-    if facts.notion == "accuracy-parity":
+    if facts.compares == "whole":
         return f"On the test rows, {model} answer{ending} rightly for"
     verb = "the model recognises" if facts.one_model else "the models recognise on average"
     return f"Among those who truly are \u201c{pair.a.name}\u201d, {verb}"
@@ -313,7 +313,7 @@ def _warnings(facts: Facts) -> list[str]:
 
 
 def price(dp: Mapping[str, Any]) -> str:
-    """What differential privacy promises of this run."""
+    """The guarantee of differential privacy for this run."""
     return (
         "Differential privacy: whatever anybody saw of this training, they can hardly tell whether "
         f"any one training row was there (epsilon {number(dp['epsilon_spent'])} of "

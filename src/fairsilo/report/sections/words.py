@@ -1,16 +1,12 @@
-"""Names that a reader who never saw the paper understands."""
+"""Names and phrases for readers who do not know the paper."""
 
 from __future__ import annotations
 
-METHODS = {
-    "fedfair": "FedFair: all clients train one model together, under a common fairness limit",
-    "lco": "Locally constrained: one model, and a fairness limit on every client's own rows",
-    "fedavg": "Federated training without any fairness limit",
-    "st": "Separate training: every client trains alone on its own rows, under its own limit",
-    "af": "AgnosticFair: rows are reweighed against the worst mixture of clients, under a limit",
-    "eo": "Equalised odds: answers of a trained model are changed afterwards until rates agree",
-    "ceo": "Calibrated equalised odds: answers are withheld afterwards until rates agree",
-}
+from dataclasses import replace
+
+from fairsilo.fairness import NOTIONS, Notion
+from fairsilo.method import DEFAULT, METHODS, Method
+
 MODELS = {"lr": "logistic regression", "mlp": "a small neural network"}
 SOLVERS = {
     "newton": "Newton steps (second-order sums, few rounds)",
@@ -23,46 +19,42 @@ ESTIMATORS = {
     "mean": "as the average of the clients' own gaps",
     "local": "in every client on its own",
 }
-NOTIONS = {
-    "equal-opportunity": "groups fare alike among those who truly are of a protected class",
-    "equalized-odds": "groups fare alike among the people of every class",
-    "demographic-parity": "the protected class is predicted equally readily for all groups",
-    "accuracy-parity": "groups fare alike on the whole",
-    "bounded-loss": "no group's average loss is above the limit",
-}
-NOTION_LIMITS = {
-    "demographic-parity": "Who deserves an answer does not count in demographic parity: it is to "
-    "be given to all groups equally often, rightly or wrongly.",
-    "accuracy-parity": "The groups are compared on the whole: gaps within single classes can "
-    "remain, and cancel each other out.",
-    "bounded-loss": "Every group is limited by itself: the groups may be treated differently below "
-    "the limit.",
-}
-"""What a notion of fairness leaves out; equal opportunity leaves out classes."""
 AIMS = {
-    "equal-opportunity": "Among people who truly are \u201c{protected}\u201d, the groups {who}",
-    "equalized-odds": "Among the people of every true class, the groups {who}",
-    "demographic-parity": "When \u201c{protected}\u201d is predicted, the groups {who}",
-    "accuracy-parity": "On the whole, the groups {who}",
-    "bounded-loss": "The groups {who}",
+    "class": "Among people who truly are \u201c{protected}\u201d, the groups {who}",
+    "every class": "Among the people of every true class, the groups {who}",
+    "claim": "When \u201c{protected}\u201d is predicted, the groups {who}",
+    "whole": "On the whole, the groups {who}",
+    "some": "The groups {who}",
+    "alone": "The groups {who}",
 }
-"""Who is compared on which rows; a verb follows."""
+"""Beginnings of sentences, by `Facts.compares`: which groups are compared on which rows."""
 RATES = {
-    "equal-opportunity": "Recognised among those who truly are \u201c{protected}\u201d",
-    "equalized-odds": "Recognised among those who truly are of a class",
-    "demographic-parity": "Predicted to be \u201c{protected}\u201d",
-    "accuracy-parity": "Predicted right",
-    "bounded-loss": "Recognised among those who truly are \u201c{protected}\u201d",
+    "class": "Recognised among those who truly are \u201c{protected}\u201d",
+    "every class": "Recognised among those who truly are of a class",
+    "claim": "Predicted to be \u201c{protected}\u201d",
+    "whole": "Predicted right",
+    "some": "Predicted right in the classes that are compared",
+    "alone": "Recognised among those who truly are \u201c{protected}\u201d",
 }
-"""What the rates of the groups are."""
+"""Titles of the groups' rates."""
 WHOSE = {
-    "equal-opportunity": "Test rows whose true class is \u201c{protected}\u201d",
-    "equalized-odds": "Test rows by true class",
-    "demographic-parity": "All test rows; recognised means predicted \u201c{protected}\u201d",
-    "accuracy-parity": "All test rows; recognised means predicted right",
-    "bounded-loss": "Test rows whose true class is \u201c{protected}\u201d",
+    "class": "Test rows whose true class is \u201c{protected}\u201d",
+    "every class": "Test rows by true class",
+    "claim": "All test rows; recognised means predicted \u201c{protected}\u201d",
+    "whole": "All test rows; recognised means predicted right",
+    "some": "Test rows of the classes that are compared",
+    "alone": "Test rows whose true class is \u201c{protected}\u201d",
 }
-"""Whose rates a table holds."""
+"""The rows that the rates of a table refer to."""
+LOSSES = {
+    "class": "Gap between the groups\u2019 average losses (DGEO)",
+    "every class": "Gap between the groups\u2019 average losses (DGEO)",
+    "claim": "Gap between the groups\u2019 average losses, were everybody \u201c{protected}\u201d",
+    "whole": "Gap between the groups\u2019 average losses on the whole",
+    "some": "Gap between the groups\u2019 average losses in the classes that are compared",
+    "alone": "Average loss of each group",
+}
+"""Titles of what is limited."""
 OPTIONS = {
     "data": "the table that was trained on",
     "label": "the column to predict",
@@ -101,6 +93,17 @@ OPTIONS = {
 }
 
 
+def method_of(name: str) -> Method:
+    """The method of this name; of one that is not installed here only the name is known."""
+    known = METHODS.get(name)
+    return known or replace(DEFAULT, name=name, title=name, words=name)
+
+
+def notion_of(name: str) -> Notion:
+    """The notion of this name; of one that is not installed here only the name is known."""
+    return NOTIONS.get(name) or Notion(name, name, lambda *_: ())
+
+
 def name_of(table: dict[str, str], key: object) -> str:
-    """The plain name, or the key itself where there is none."""
+    """The plain name, or the key itself if there is none."""
     return table.get(str(key), str(key))

@@ -1,0 +1,215 @@
+"""The options of a training, declared once for every command that takes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from fairsilo.errors import FairSiloError
+
+if TYPE_CHECKING:
+    from fairsilo.run import Options
+
+DATA, WHO, HOW, PRIVACY, OUT = (
+    "Data", "Who holds which row", "Training", "What leaves a client", "Output"
+)  # fmt: skip
+"""Panels of `--help`."""
+
+
+class Declared(NamedTuple):
+    """An option: its type, its default, its help, where the help shows it."""
+
+    kind: Any
+    default: Any
+    help: str
+    panel: str
+    envvar: str | None = None
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """As a command's parameter."""
+        option = typer.Option(help=self.help, rich_help_panel=self.panel, envvar=self.envvar)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        typed: Any = Annotated.__class_getitem__((self.kind, option))  # type: ignore[attr-defined]
+        return inspect.Parameter(name, kind, default=self.default, annotation=typed)
+
+
+Text, Number, Count = str | None, float | None, int | None
+OPTIONS: dict[str, Declared] = {
+    "data": Declared(
+        str, inspect.Parameter.empty,
+        "adult, compas, drug, a CSV or Parquet file, or a folder with a file per client.", DATA,
+    ),
+    "label": Declared(Text, None, "Column with the class.", DATA),
+    "protected_class": Declared(
+        Text, None,
+        "Class in which groups must be treated alike; several with commas, or all.", DATA,
+    ),
+    "group": Declared(
+        Text, None, "Column with the group; sex,race compares the intersections.", DATA
+    ),
+    "groups": Declared(
+        Text, None,
+        "Groups to compare, such as Female,Male; of three or more, see --against. Default: all "
+        "that occur. A name with a comma goes in double quotes.", DATA,
+    ),
+    "against": Declared(
+        str, "pairs", "pairs (every two groups) or rest (each group with all the others).", DATA
+    ),
+    "pool": Declared(
+        Count, None,
+        "Pool groups with fewer training rows than this in a protected class as (other); 0 never. "
+        "Default 0, of intersections 100.", DATA,
+    ),
+    "drop_group": Declared(bool, False, "Leave the group out of the features.", DATA),
+    "variant": Declared(
+        str, "default", "Variant of a named data set (see `data list`).", DATA
+    ),
+    "data_dir": Declared(
+        Path | None, None, "Folder with the raw files of compas and drug.", DATA, "FAIRSILO_DATA"
+    ),
+    "schema": Declared(
+        Path | None, None,
+        "File that declares the columns (`data schema` drafts it); own data with --dp-epsilon "
+        "need it.", DATA,
+    ),
+    "client": Declared(Text, None, "Column that says who holds a row.", WHO),
+    "clients": Declared(Count, None, "Deal the rows out to this many clients.", WHO),
+    "partition": Declared(str, "iid", "How to deal: iid, skewed or dirichlet.", WHO),
+    "alpha": Declared(float, 0.5, "Concentration of dirichlet; small is uneven.", WHO),
+    "split": Declared(Text, None, "Column with the values train and test.", WHO),
+    "test_fraction": Declared(
+        Number, None, "Share of rows drawn for testing; default 0.2.", WHO
+    ),
+    "seed": Declared(int, 0, "Seed of every draw; same seed, same run.", HOW),
+    "method": Declared(str, "fedfair", "fedfair, lco, fedavg, st, af, eo or ceo.", HOW),
+    "after": Declared(
+        Text, None, "What eo and ceo repair: fedavg (the default), fedfair, lco, st or af.", HOW
+    ),
+    "model": Declared(str, "lr", "lr (logistic regression) or mlp (network, 8-4).", HOW),
+    "solver": Declared(
+        Text, None,
+        "newton, lbfgs or agp (the paper's). Default: newton, lbfgs for large networks.", HOW,
+    ),
+    "estimator": Declared(
+        str, "pooled", "pooled (all rows alike) or mean (the paper's average over clients).", HOW
+    ),
+    "notion": Declared(
+        str, "equal-opportunity",
+        "What is made equal: equal-opportunity, equalized-odds, demographic-parity, "
+        "accuracy-parity, or bounded-loss (no group's loss above epsilon).", HOW,
+    ),
+    "epsilon": Declared(
+        Text, None,
+        "Largest allowed difference of the groups' losses (DGEO), default 0.05; tau of af. For "
+        "single pairs: 0.05,Black:White=0.1; with --against rest: 0.05,Black=0.1.", HOW,
+    ),
+    "target_deo": Declared(
+        Number, None,
+        "Instead of --epsilon: largest allowed difference of the groups' rates (DEO).", HOW,
+    ),
+    "target_by": Declared(
+        str, "proxy",
+        "How to meet --target-deo: proxy (limit the rates themselves) or search (for an epsilon, "
+        "with a fifth of the rows set aside).", HOW,
+    ),
+    "rounds": Declared(
+        Count, None,
+        "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af); with --dp-epsilon "
+        "6 (newton), 1000 (agp).", HOW,
+    ),
+    "engine": Declared(
+        str, "pooled", "pooled (fast) or clientwise (client by client).", HOW
+    ),
+    "min_cell": Declared(
+        int, 0,
+        "Clients leave groups of fewer rows (in the protected class) out of constraints.", PRIVACY,
+    ),
+    "dp_epsilon": Declared(
+        Number, None,
+        "The most that the training may show of one row; 4 is usual. Default: no limit.", PRIVACY,
+    ),
+    "dp_delta": Declared(
+        float, 1e-5, "The chance of showing more; far below one over the rows.", PRIVACY
+    ),
+    "dp_split": Declared(
+        str, "0.1,0.75,0.15", "Shares of the budget: encoder, objective, constraint.", PRIVACY
+    ),
+    "dp_clip": Declared(float, 1.0, "The longest gradient of one row.", PRIVACY),
+    "dp_noise": Declared(
+        str, "shared",
+        "shared (clients add shares, under secure aggregation) or full (each all of it).", PRIVACY,
+    ),
+}  # fmt: skip
+"""Every option of `fairsilo train` that says what is trained; the names are those of `Options`."""
+
+SIMULATED = ("client", "clients", "partition", "alpha", "engine", "min_cell", "dp_noise")
+"""Those that only a simulation has: over a network the silos are who they are."""
+AGREED = tuple(
+    name for name in OPTIONS if name not in (*SIMULATED, "data", "variant", "data_dir", "schema")
+)
+"""Those that a federation file fixes."""
+
+
+def takes(names: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options; it gets their values as one dictionary, `given`."""
+    names = tuple(names)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        own = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in signature.parameters.values()
+            if one.name != "given"
+        ]
+        parameters = [*(OPTIONS[name].parameter(name) for name in names), *own]
+
+        @wraps(command)
+        def call(**values: Any) -> None:
+            command(given={name: values.pop(name) for name in names}, **values)
+
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in parameters}
+        return call
+
+    return decorate
+
+
+def options_from(given: dict[str, Any], **more: Any) -> Options:
+    """The options of a training, their lists and limits read."""
+    from fairsilo.run import Options
+    from fairsilo.run.constraints import limits_of, names_of
+
+    values = {**given, **more}
+    epsilon, groups = values.pop("epsilon"), values.pop("groups")
+    if epsilon is not None:
+        if values["target_deo"] is not None:
+            raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
+        values["epsilon"], values["epsilons"] = limits_of(epsilon)
+    values["groups"] = None if groups is None else names_of("--groups", groups)
+    values["dp_split"] = shares(values["dp_split"])
+    return Options(**values)
+
+
+def shares(text: str) -> tuple[float, float, float]:
+    """Three numbers with commas between them."""
+    try:
+        encoder, objective, constraint = map(float, text.split(","))
+    except ValueError:
+        raise FairSiloError(
+            f"--dp-split {text!r} is not three numbers (encoder, objective, constraint), such as "
+            "0.1,0.75,0.15"
+        ) from None
+    return encoder, objective, constraint
+
+
+def option(name: str) -> Any:
+    """One of the options as an annotation, for a command that takes few of them."""
+    return OPTIONS[name].parameter(name).annotation
+
+
+Data, DataDir, Client = option("data"), option("data_dir"), option("client")

@@ -1,0 +1,149 @@
+"""AF, AgnosticFair (Du, Xu, Wu, Tong 2021): logistic regression against the worst row weights.
+
+    theta step:  (1/n) sum_j w_j l_j + 2 (1/n) sum_j [ (w_j s_j - sbar_w) u_j ]^2
+                 10 full-batch gradient steps at rate 0.1
+    alpha step:  the linear program of `adversary`
+
+in turn, 20 times, beginning with w = 1; the weights after the last theta step would serve nobody
+and are not computed. The penalty is a mean of squares and free of tau, as in the authors' public
+code. tau, the trade-off, is the problem's epsilon.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairsilo.arrays import Floats
+from fairsilo.compute import jax
+from fairsilo.engine.base import Engine
+from fairsilo.method.adversary import worst_weights
+from fairsilo.method.base import Method, Trained, only_pair
+from fairsilo.predictor.base import Plain
+from fairsilo.question.agnostic import POINTS, Attack, AttackSums, Spread, Tilt, TiltSums
+from fairsilo.question.base import Problem
+from fairsilo.solver import Outcome, Record, Status, Watch
+
+OUTER, STEPS, RATE = 20, 10, 0.1
+ROUNDS = OUTER * (STEPS + 1) - 1
+"""Questions of the whole schedule."""
+
+
+def train(problem: Problem, engine: Engine, watch: Watch | None = None) -> Trained:
+    """Train against the adversary.
+
+    A round is a question: 10 for each theta step, 1 for each alpha step. In the history `d` is the
+    covariance that the program bounds by tau, under the weights of that round, `violation` what
+    it exceeds tau by, `loss` the plain mean loss and `mu` zero (there is no multiplier). The
+    schedule is fixed, so that the end is called converged only where the last gradient happens to
+    be within the solver's tolerance.
+    """
+    outer = min(OUTER, max((problem.rounds + 1) // (STEPS + 1), 1))
+    (tau,) = np.broadcast_to(problem.epsilon, 1).tolist()
+    game, log = _Game(problem, engine), _Log(tau, watch)
+    theta, infeasible = problem.model.start(problem.seed), 0
+    weighting = game.even()
+    for turn in range(outer):
+        for _ in range(STEPS):
+            grad, loss, gap = game.gradient(theta, weighting)
+            theta = theta - RATE * grad
+            size = float(np.abs(grad).max())
+            log.add(loss, gap, RATE * size, size)
+        if turn == outer - 1:
+            break
+        new, loss = game.attack(theta, tau)
+        infeasible += new is None
+        weighting = weighting if new is None else new
+        log.add(loss, log.gap, 0.0, log.residual)
+    status = Status.CONVERGED if log.residual <= problem.solver.tolerance else Status.RUNNING
+    outcome = Outcome(theta, status, len(log.records), log.history())
+    up, down = _numbers(problem.model.size, outer)
+    notes = (
+        f"in {infeasible} of {outer - 1} alpha steps no weights met tau = {tau:g}, and "
+        "the last ones were kept",
+    )
+    plain = Plain(problem.model, theta)
+    return Trained((plain,), outcome, up, down, notes if infeasible else ())
+
+
+class _Game:
+    """The server's side: it divides sums by the counts of the silos that are there."""
+
+    def __init__(self, problem: Problem, engine: Engine) -> None:
+        self.problem, self.engine = problem, engine
+        self.pair = only_pair(problem, "af")
+        drawn = engine.ask(problem, Spread()).draw(POINTS, problem.seed)
+        self.points = np.asarray(drawn, np.float64).reshape(-1)
+
+    def _counts(self) -> tuple[int, int, int]:
+        """Rows of all, of the two groups, and of group a."""
+        totals = self.engine.count(self.problem)
+        in_a = int(totals.cells[self.pair.a].sum())
+        return totals.rows, in_a + int(totals.cells[self.pair.b].sum()), in_a
+
+    def even(self) -> Floats:
+        """w = 1."""
+        _, paired, in_a = self._counts()
+        return np.concatenate([[1.0], np.zeros(POINTS), [in_a / paired]])
+
+    def gradient(self, theta: Floats, weighting: Floats) -> tuple[Floats, float, float]:
+        """Gradient of the theta step's objective, the mean loss and the covariance."""
+        question = Tilt(theta, self.points, weighting)
+        sums: TiltSums = self.engine.ask(self.problem, question)
+        rows, paired, _ = self._counts()
+        grad = sums.grad / rows + 2 / paired * sums.penalty_grad
+        return grad, sums.loss / rows, sums.covariance / paired
+
+    def attack(self, theta: Floats, tau: float) -> tuple[Floats | None, float]:
+        """The worst weights at theta, None where there are none, and the mean loss."""
+        sums: AttackSums = self.engine.ask(self.problem, Attack(theta, self.points))
+        rows, paired, _ = self._counts()
+        alpha, loss = worst_weights(sums, rows, paired, tau), sums.loss / rows
+        if alpha is None:
+            return None, loss
+        return np.concatenate([[0.0], alpha, [sums.group_kernel @ alpha / paired]]), loss
+
+
+class _Log:
+    """The history as it grows."""
+
+    def __init__(self, tau: float, watch: Watch | None) -> None:
+        self.tau, self.watch = tau, watch
+        self.gap = self.residual = 0.0
+        self.records: list[Record] = []
+
+    def add(self, loss: float, gap: float, step: float, residual: float) -> None:
+        """One question."""
+        self.gap, self.residual = gap, residual
+        values = (loss, [gap], [0.0], step, residual, max(abs(gap) - self.tau, 0.0))
+        record = Record(*(np.asarray(value) for value in values))  # type: ignore[arg-type]
+        self.records.append(record)
+        if self.watch:
+            self.watch(len(self.records), record)
+
+    def history(self) -> Record:
+        """Arrays with one entry per question."""
+        stacked: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *self.records)
+        return stacked
+
+
+def _numbers(parameters: int, outer: int) -> tuple[int, int]:
+    """Numbers sent and received per silo and round: the mean over both kinds, rounded up."""
+    theta, alpha = outer * STEPS, outer - 1
+    up = theta * (2 + 2 * parameters) + alpha * (2 + 4 * POINTS)
+    down = (theta + alpha) * parameters + alpha * (1 + POINTS)
+    return -(-up // (theta + alpha)), -(-down // (theta + alpha))
+
+
+af = Method(
+    name="af",
+    title="AF",
+    words="AgnosticFair: rows are reweighed against the worst mixture of clients, under a limit",
+    train=train,
+    asks=("spread", "tilt", "attack"),
+    limits="tau",
+    one_pair=True,
+    models=("lr",),
+    own_solver=True,
+    rounds=ROUNDS,
+    setup=1,
+)

@@ -1,0 +1,24 @@
+"""EO: after any training, equalised odds fitted by every silo on its own rows."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fairsilo.method.base import Method
+from fairsilo.method.repair import FITS, train_and_repair
+from fairsilo.predictor.equalized_odds import fit_equalized_odds
+
+NAME, CONDITIONAL = "eo", "eo-conditional"
+FITS[NAME] = fit_equalized_odds
+FITS[CONDITIONAL] = partial(fit_equalized_odds, variant="conditional")
+
+eo = Method(
+    name=NAME,
+    title="EO",
+    words="Equalised odds: answers of a trained model are changed afterwards until rates agree",
+    train=train_and_repair(NAME),
+    asks=("repair",),
+    one_pair=True,
+    own_models=True,
+    fit=fit_equalized_odds,
+)

@@ -1,0 +1,202 @@
+"""ST, separate training: every silo solves the constrained problem alone on its own rows.
+
+    for each i:  min_theta L_i(theta)   s.t.  |D_i(theta)| <= epsilon
+
+N models. Where all rows are in one process, the N solves are the runs of one batched program.
+Elsewhere each silo keeps its model and tells only how its training ended (`Separate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fairsilo.arrays import Floats
+from fairsilo.compute import jax
+from fairsilo.engine import Engine, Pooled, federation_of
+from fairsilo.engine.pooled import Limit, precision
+from fairsilo.fairness.constraint import Totals, count_cells
+from fairsilo.method.base import Method, Trained
+from fairsilo.method.stacked import batches, stack
+from fairsilo.partition.federation import Federation
+from fairsilo.predictor.base import Plain
+from fairsilo.question.base import Problem, Question, Silo
+from fairsilo.solver import Outcome, Record, Status, Watch
+from fairsilo.sums import Compiled, even
+
+WORST_FIRST = (Status.DIVERGED, Status.STALLED, Status.RUNNING, Status.CONVERGED)
+
+
+def train(problem: Problem, engine: Engine, watch: Watch | None = None) -> Trained:
+    """One model per silo, each trained on that silo's rows under its own constraint.
+
+    A silo with one class only has its optimum at infinity: the damped solver stops there when
+    the gradient is below its tolerance. `watch` sees the first silo.
+    """
+    if isinstance(engine, Pooled):
+        trained = train_many([problem], [engine], [problem.epsilon], watch)[0][0]
+        for silo, model in zip(engine.silos, trained.predictors, strict=True):
+            silo.own = model
+        return trained
+    told: Told = engine.ask(problem, Separate())
+    return Trained(engine.own(), told.outcome, 0, 0, told.notes)
+
+
+def train_many(
+    problems: Sequence[Problem],
+    engines: Sequence[Pooled],
+    epsilons: Sequence[Limit],
+    watch: Watch | None = None,
+    thin: bool = False,
+) -> list[list[Trained]]:
+    """Every problem with every epsilon: all silos of all problems in one program."""
+    first = problems[0]
+    solved: dict[tuple[int, int], list[Outcome]] = {}
+    tables = [engine.federation for engine in engines]
+    groups = [batches(table) for table in tables]
+    together = all(other == groups[0] for other in groups)
+    for group in [range(len(tables))] if together else [[t] for t in range(len(tables))]:
+        for clients in groups[group[0]]:
+            stacked = [stack(tables[t], clients, first.constraints) for t in group]
+            rows = jax.tree.map(lambda *parts: np.concatenate(parts), *even(stacked))
+            starts = [problems[t].model.start(problems[t].seed) for t in group for _ in clients]
+            limits = [np.broadcast_to(epsilon, len(first.constraints)) for epsilon in epsilons]
+            outcomes = iter(
+                Compiled(first.model, rows, precision(first)).solve_many(
+                    first.solver,
+                    np.repeat(starts, len(epsilons), axis=0),
+                    np.tile(limits, (len(starts), 1)),
+                    first.rounds,
+                    watch,
+                    thin,
+                )
+            )
+            for t in group:
+                for client in clients:
+                    solved[t, client] = [next(outcomes) for _ in epsilons]
+    return [
+        [
+            _trained(problem, table, [solved[t, client][e] for client in range(table.clients)])
+            for e in range(len(epsilons))
+        ]
+        for t, (problem, table) in enumerate(zip(problems, tables, strict=True))
+    ]
+
+
+def _trained(problem: Problem, table: Federation, outcomes: Sequence[Outcome]) -> Trained:
+    predictors = tuple(Plain(problem.model, outcome.theta) for outcome in outcomes)
+    each = zip(table.parts(), outcomes, strict=True)
+    told = np.sum([_told(problem, part, outcome) for part, outcome in each], axis=0)
+    return Trained(predictors, summarise(outcomes), 0, 0, notes_of(told))
+
+
+def summarise(outcomes: Sequence[Outcome]) -> Outcome:
+    """N solves as one: the most rounds, the worst status, theta as (N, p).
+
+    The history has the mean over clients of loss, D and mu, and the largest step, residual and
+    violation, so that its last row says what the status says. A client that is done keeps its
+    last values.
+    """
+    rounds = max(outcome.rounds for outcome in outcomes)
+
+    def line_up(*leaves: np.ndarray) -> np.ndarray:
+        longest = max(map(len, leaves))  # fewer than the rounds where histories are thin
+        missing = [(0, longest - len(leaf)) for leaf in leaves]
+        return np.stack(
+            [
+                np.pad(leaf, [fill] + [(0, 0)] * (leaf.ndim - 1), mode="edge")
+                for leaf, fill in zip(leaves, missing, strict=True)
+            ]
+        )
+
+    every: Record = jax.tree.map(line_up, *(outcome.history for outcome in outcomes))
+    history = Record(
+        loss=every.loss.mean(0),
+        d=every.d.mean(0),
+        mu=every.mu.mean(0),
+        step=every.step.max(0),
+        residual=every.residual.max(0),
+        violation=every.violation.max(0),
+    )
+    statuses = {outcome.status for outcome in outcomes}
+    worst = next(status for status in WORST_FIRST if status in statuses)
+    return Outcome(np.stack([outcome.theta for outcome in outcomes]), worst, rounds, history)
+
+
+FLAGS = (
+    "have no row in one of the constrained cells and train without that constraint",
+    "have rows of one class only, for which the best model answers that class always",
+    "did not converge",
+)
+"""What is counted of the silos: a one for each that applies."""
+
+
+def _told(problem: Problem, rows: Federation, outcome: Outcome) -> Floats:
+    """What one silo tells: 1, the flags, whether it diverged, rounds, and its last record."""
+    cells = count_cells(rows.y, rows.s, rows.groups, rows.classes)
+    last = outcome.last
+    flags = [
+        not Totals.of_silo(cells, problem.constraints).taking_part.all(),
+        np.count_nonzero(cells.sum(axis=0)) == 1,
+        outcome.status is not Status.CONVERGED,
+        outcome.status is Status.DIVERGED,
+    ]
+    ends = [outcome.rounds, last.loss, last.residual, last.violation]
+    numbers = [1, *flags, *ends, *np.atleast_1d(last.d), *np.atleast_1d(last.mu)]
+    return np.array([float(one) for one in numbers])
+
+
+def notes_of(told: Floats) -> tuple[str, ...]:
+    """How many silos had no constraint, one class only, or did not converge."""
+    counts = zip(told[1:], FLAGS, strict=False)
+    return tuple(f"{round(n)} of {round(told[0])} clients {what}" for n, what in counts if n > 0.5)
+
+
+@dataclass(frozen=True)
+class Told:
+    """How the silos' trainings ended, on average."""
+
+    outcome: Outcome
+    notes: tuple[str, ...]
+
+
+class Separate(Question):
+    """Train alone, keep the model, tell how it ended."""
+
+    kind: ClassVar[str] = "separate"
+
+    def length(self, problem: Problem) -> int:
+        """One, four flags, four figures, and gap and multiplier of every constraint."""
+        return 9 + 2 * len(problem.constraints)
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The silo's model stays in the silo."""
+        rows = federation_of([silo], replace(problem, rest=False))
+        alone = replace(problem, estimator="local", rest=False)
+        outcome = Pooled(rows).solve(alone)
+        silo.own = Plain(problem.model, outcome.theta)
+        return _told(problem, rows, outcome)
+
+    def read(self, problem: Problem, vector: Floats) -> Told:
+        """Means over the silos; converged where all of them are."""
+        silos, pairs = vector[0], len(problem.constraints)
+        rounds, loss, residual, violation, *rest = vector[5:] / silos
+        values = (loss, rest[:pairs], rest[pairs:], 0.0, residual, violation)
+        history = Record(*(np.asarray([value]) for value in values))  # type: ignore[arg-type]
+        ended = Status.RUNNING if vector[3] > 0.5 else Status.CONVERGED
+        status = Status.DIVERGED if vector[4] > 0.5 else ended
+        return Told(Outcome(np.zeros(0), status, max(round(rounds), 1), history), notes_of(vector))
+
+
+st = Method(
+    name="st",
+    title="ST",
+    words="Separate training: every client trains alone on its own rows, under its own limit",
+    train=train,
+    asks=("separate",),
+    limits="loss",
+    own_models=True,
+)

@@ -1,0 +1,82 @@
+"""The ClientApp: one question in, one vector out, what must be remembered in Flower's state."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.federation_file import read_federation_file
+from fairsilo.network.masked import masked_reply
+from fairsilo.network.settings import read_settings
+from fairsilo.network.silo import answer
+from fairsilo.network.wire import RECORD, VERSION, Ask, Memory, Record, Refusal, Reply
+
+MEMORY = "fairsilo"
+"""The record of the state that a silo keeps of a run."""
+
+UNSAID = (
+    "its table or settings do not fit the federation file; the node's log and `fairsilo flower "
+    "check` tell its operator why"
+)
+
+app = ClientApp()
+
+
+@app.query()
+def on_question(message: Message, context: Context) -> Message:
+    """Answer, or say in one sentence why not."""
+    found = message.content.config_records.get(RECORD)
+    record: Record = dict(found or {})
+    # A copy, put back whole: a record of Flower's checks every value anew.
+    memory: Memory = dict(context.state.config_records.get(MEMORY, {}))
+    answered = reply_to(record, settings_of(message, context), memory, str(context.run_id))
+    context.state.config_records[MEMORY] = ConfigRecord(dict(memory))
+    return Message(RecordDict({RECORD: ConfigRecord(answered)}), reply_to=message)
+
+
+def settings_of(message: Message, context: Context) -> object:
+    """Where the silo's settings are: the node's own configuration says it, never the server.
+
+    Only the nodes of Flower's own simulation, which have a partition and no settings, are told.
+    """
+    own, folder = context.node_config.get("silo"), context.run_config.get("simulation")
+    if own is None and folder and "partition-id" in context.node_config:
+        return str(Path(str(folder)) / str(message.metadata.group_id) / "silo.toml")
+    return own
+
+
+def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
+    """The answer to a record, computed from the silo's own settings."""
+    try:
+        if not isinstance(path, str):
+            raise FairSiloError("the node was started without silo='SETTINGS' in its --node-config")
+        settings = read_settings(Path(path))
+        agreed = read_federation_file(settings.federation)
+        if "step" in record:
+            return masked_reply(settings, agreed, record, memory, run)
+        ask = Ask.from_record(record)
+        if agreed.secure_aggregation:
+            raise Refusal("the federation file demands secure aggregation")
+        return Reply(ask.number, ask.kind, answer(settings, agreed, ask, memory)).to_record()
+    except Refusal as error:
+        return _refused(record, str(error))
+    except FairSiloError as error:
+        # Such a sentence may quote a cell or a path: it is for the silo's operator alone.
+        logging.getLogger("flwr").error("fairsilo: %s", error)
+    except Exception:
+        logging.getLogger("flwr").exception("fairsilo: the question could not be answered")
+    return _refused(record, UNSAID)
+
+
+def _refused(record: Record, why: str) -> Record:
+    """A refusal in the form that the question's kind of answer has."""
+    if "step" in record:
+        return {"version": VERSION, "step": str(record["step"]), "content": b"", "refused": why}
+    number, kind = record.get("number", 0), record.get("kind", "")
+    return Reply(
+        number if isinstance(number, int) else 0, kind if isinstance(kind, str) else "", refused=why
+    ).to_record()

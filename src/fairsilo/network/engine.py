@@ -1,0 +1,265 @@
+"""The network as an engine: a question goes to the silos, the sum of their answers comes back.
+
+Methods are those of the simulation. A silo that gives no usable answer is left out from then on:
+the rows of the others are counted again, the weights follow from the new counts, and the solver
+starts afresh from the point it stood on, because sums under old and new weights do not compare.
+Sums of the encoder stay as they are: an encoder is any fixed scaling, and the optimum does not
+depend on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.compute import jax
+from fairsilo.data.schema import Schema
+from fairsilo.engine.base import Changed, answers
+from fairsilo.engine.loop import drive
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import Tally
+from fairsilo.fairness.constraint import Totals
+from fairsilo.network.aggregate import Aggregate
+from fairsilo.network.federation_file import FederationFile, scalings_of
+from fairsilo.network.journal import Entry, Journal
+from fairsilo.network.transport import Traffic, need
+from fairsilo.network.wire import Ask
+from fairsilo.predictor import Predictor
+from fairsilo.question import Counts, Evaluate, Problem, Question
+from fairsilo.run.problem import Posed
+from fairsilo.solver import Outcome, Record, Watch
+
+Say = Callable[[dict[str, Any]], None]
+
+
+class Network:
+    """Silos far away. `say` is told of everything that happens, as it happens."""
+
+    min_cell: int | None = None
+
+    def __init__(
+        self,
+        agreed: FederationFile,
+        gather: Aggregate,
+        journal: Journal,
+        silos: Sequence[str],
+        say: Say,
+        purpose: str | None = None,
+    ) -> None:
+        self.agreed, self.gather, self.journal, self.say = agreed, gather, journal, say
+        self.silos = tuple(silos)
+        self.purpose = purpose or agreed.method
+        self.entries: list[Entry] = []
+        self.notes: list[str] = []
+        self.number = 0
+        self.history = ""
+        self.posed: Posed | None = None
+        self.cells: Floats = np.zeros(0)
+        self.theta: Floats = np.zeros(0)
+        """The point of the last question that has one."""
+        self._totals: dict[bool, Totals] = {}
+
+    @property
+    def clients(self) -> int:
+        """How many silos are left."""
+        return len(self.silos)
+
+    def own(self) -> tuple[Predictor, ...]:
+        """None: silos show their own models to nobody."""
+        return ()
+
+    def regroup(self, schema: Schema, cells: Ints, index: Ints) -> None:
+        """Small groups are pooled by these counts, which every question now carries."""
+        self.cells = cells.astype(np.float64).ravel()
+
+    def learn(self, posed: Posed) -> None:
+        """The encoder is fitted: every question now carries its numbers."""
+        self.posed = posed
+
+    def count(self, problem: Problem) -> Totals:
+        """The counts of the silos that are left, asked for once."""
+        rest = problem.rest
+        if rest not in self._totals:
+            assert self.posed is not None
+            whole = replace(problem, constraints=self.posed.constraints)
+            self._totals[rest] = self.ask(whole, Counts(rest))
+        totals = self._totals[rest]
+        return totals if problem.constraints else replace(totals, taking_part=np.zeros(0, np.int64))
+
+    def ask(self, problem: Problem, question: Question) -> Any:
+        """A sum over the silos: from the journal where the run was interrupted, else asked for."""
+        while True:
+            point = getattr(question, "theta", None)
+            if point is not None:
+                self.theta = point
+            if self._starts_again(question):
+                raise Changed
+            vector = self._sum(problem, question)
+            if vector is not None:
+                break
+            if not question.additive:
+                raise Changed
+        wrong = question.implausible(problem, vector)
+        if wrong:
+            raise FairSiloError(
+                f"the silos' answers to question {self.number} ({question.kind}) cannot be right: "
+                f"{wrong}; {', '.join(self.silos)} took part"
+            )
+        return question.read(problem, vector)
+
+    def _starts_again(self, question: Question) -> bool:
+        """Whether a resumed run asks silos that have forgotten what they kept (LCO)."""
+        ends = bool(self.journal.old) and self.journal.exhausted and not self.journal.resumed
+        if ends:
+            self.journal.resumed = True
+        return ends and question.kind == "local"
+
+    def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
+        """Drive the solver; after a loss, again from where it stood with the silos left."""
+        theta, records = problem.model.start(problem.seed), list[Record]()
+        answer = answers(self, problem)
+
+        def note(number: int, record: Record) -> None:
+            nonlocal theta
+            if not records or float(record.step) > 0:
+                theta = self.theta
+            records.append(record)
+            if watch:
+                watch(len(records), record)
+
+        while True:
+            left = max(problem.rounds - len(records), 1)
+            try:
+                ended = drive(problem.solver, answer, theta, problem.limits, left, note)
+                break
+            except Changed:
+                if self.gather.secure:
+                    # Sums at a point that all silos answered for would, asked for again without
+                    # one of them, show that one's part.
+                    theta = self.theta
+        history: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *records)
+        return Outcome(ended.theta, ended.status, len(records), history)
+
+    def watch(self, number: int, record: Record) -> None:
+        """Tell of a round."""
+        d = np.asarray(record.d)
+        entry = self.entries[-1]
+        self.say(
+            {
+                "event": "round",
+                "round": number,
+                "loss": float(record.loss),
+                "d": float(np.abs(d).max()) if d.size else None,
+                "residual": float(record.residual),
+                "silos": len(entry.silos),
+                "seconds": entry.seconds,
+            }
+        )
+
+    def by_silo(self, problem: Problem) -> dict[str, Tally]:
+        """Every silo's own training rows, where the server sees its last evaluation."""
+        whole = Evaluate(np.zeros(0))
+        seen = {name: whole.read(problem, part)[0] for name, part in self.entries[-1].parts.items()}
+        return {name: one.tally for name, one in seen.items() if one is not None}
+
+    def _sum(self, problem: Problem, question: Question) -> Floats | None:
+        """The sum, or None where a silo was lost and the sum is of no use."""
+        kind = question.kind
+        entry = self.journal.replay()
+        if entry is None:
+            entry = self._ask(problem, question)
+        elif entry.kind != kind:
+            raise FairSiloError("the journal does not fit this run: run without --resume")
+        else:
+            self.say({"event": "replayed", "kind": kind, "number": entry.number})
+        self.entries.append(entry)
+        self.number, self.silos = entry.number, entry.silos
+        if entry.lost:
+            self._totals.clear()
+        for name, why in sorted(entry.lost.items()):
+            after = (
+                f"the evaluation is over the other {len(entry.silos)}"
+                if kind == "evaluate"
+                else f"training went on with the other {len(entry.silos)}, weights taken anew from "
+                "their rows"
+            )
+            self.notes.append(f"silo {name} {why} ({kind} question {entry.number}); {after}")
+            self.say({"event": "lost", "silo": name, "why": why})
+        if entry.vector is not None:
+            parts = (
+                self.history,
+                str(entry.number),
+                kind,
+                *entry.silos,
+                entry.vector.tobytes().hex(),
+            )
+            self.history = hashlib.sha256("|".join(parts).encode()).hexdigest()
+        return entry.vector
+
+    def _ask(self, problem: Problem, question: Question) -> Entry:
+        agreed, started = self.agreed, time.monotonic()
+        encoded = self.posed is not None
+        ask = Ask(
+            question,
+            number=self.number + 1,
+            fingerprint=agreed.fingerprint,
+            purpose=self.purpose,
+            encoded=encoded,
+            scalings=scalings_of(self.posed.encoder) if self.posed is not None else np.zeros(0),
+            cells=self.cells,
+            training=self.journal.training,
+            history=self.history,
+        )
+        self._before(problem, question)
+        before = replace(self.gather.traffic)
+        collected = self.gather.collect(ask, self.silos, question.length(problem))
+        lost = {name: fault.why for name, fault in collected.faults.items()}
+        need(collected.silos, agreed.minimum_silos, collected.faults)
+        self._refuse_loss(question, lost)
+        partial = bool(lost) and question.moving and agreed.dp is None
+        shown = question.kind == "evaluate" and agreed.dp is None
+        entry = Entry(
+            kind=question.kind,
+            number=ask.number,
+            silos=collected.silos,
+            seconds=time.monotonic() - started,
+            lost=lost,
+            traffic=self.gather.traffic.since(before),
+            vector=None if partial else collected.vector,
+            parts=collected.parts if shown else {},
+        )
+        self.journal.append(entry)
+        return entry
+
+    def _before(self, problem: Problem, question: Question) -> None:
+        """Hook: private runs charge the ledger here."""
+
+    def _refuse_loss(self, question: Question, lost: dict[str, str]) -> None:
+        """Stop where going on without a silo would show what it holds."""
+        shown = self.gather.secure and len(lost) == 1 and not self.agreed.recount
+        if question.moving and shown:
+            name, why = next(iter(lost.items()))
+            raise FairSiloError(
+                f"silo {name} {why}, and counting rows again without it would show its counts to "
+                "the server, which the federation file does not allow: use --resume when it is back"
+            )
+
+    def note_absent(self) -> None:
+        """Say who was not there from the beginning."""
+        first = self.entries[0]
+        for name in self.agreed.names:
+            if name not in first.silos and name not in first.lost:
+                self.notes.append(
+                    f"silo {name} was not connected when the run began and took no part in it"
+                )
+
+    @property
+    def traffic(self) -> Traffic:
+        """Of all questions, those before an interruption included."""
+        return sum((entry.traffic for entry in self.entries), Traffic())

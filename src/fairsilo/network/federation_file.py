@@ -1,0 +1,313 @@
+"""The federation file: what the parties agreed on, word for word, and its fingerprint.
+
+Every silo keeps its own copy and compares fingerprints out of band. A question that names
+another fingerprint is refused, so that the server cannot change the agreement alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.data.encoder import Encoder, Scaling
+from fairsilo.data.groups import pool
+from fairsilo.data.schema import Number, Schema
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness import DEFAULT
+from fairsilo.method import DEFAULT as DEFAULT_METHOD
+from fairsilo.method import METHODS, Method
+from fairsilo.method.lco import check_solver
+from fairsilo.question import Problem, Unfit
+from fairsilo.run.constraints import protected_of
+from fairsilo.run.options import Options
+from fairsilo.run.problem import Posed, plan, pooled_below, posed_from, unencoded
+from fairsilo.threshold import default_threshold
+
+FILE = "federation.json"
+FORMAT = 2
+SET_UP = 4
+"""The questions before the first round, and the last: columns, counts (twice), evaluation."""
+
+
+class Member(BaseModel):
+    """A silo as the others know it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    public_key: str
+    """One line in OpenSSH's format: ecdsa-sha2-nistp384 AAAA..."""
+
+
+class Privacy(BaseModel):
+    """Differential privacy of a training row: the promise of a run, and how it is kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epsilon: float = Field(gt=0, allow_inf_nan=False)
+    delta: float = Field(default=1e-5, gt=0, lt=1)
+    split: tuple[float, float, float] = (0.1, 0.75, 0.15)
+    """The shares of encoder, objective and constraint."""
+    clip: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """The longest gradient of a row."""
+
+
+class FederationFile(BaseModel):
+    """The agreement: table, groups, method, who takes part, how private.
+
+    The options of a training have the names that `Options` has, and are checked there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[2] = 2
+    name: str = "federation"
+    table: Schema
+    groups: tuple[str, ...] | None = None
+    """The groups to compare; None is all, after small ones are pooled."""
+    protected_class: str
+    hidden: tuple[str, ...] = ()
+    """The columns that name the group, which AF's adversary must not see."""
+    method: str = DEFAULT_METHOD.name
+    after: str | None = None
+    model: str = "lr"
+    solver: str | None = None
+    estimator: str = "pooled"
+    notion: str = DEFAULT.name
+    against: str = "pairs"
+    pool: int | None = None
+    epsilon: float = 0.05
+    """The largest gap of losses; for af its trade-off tau."""
+    epsilons: tuple[tuple[str, float], ...] = ()
+    target_deo: float | None = None
+    target_by: str = "proxy"
+    rounds: int = Field(default=150, ge=1)
+    seed: int = 0
+    split: str | None = None
+    """A column with the values train and test; without one every silo draws its test rows."""
+    test_fraction: float = Field(default=0.2, gt=0, lt=1)
+    silos: tuple[Member, ...]
+    minimum_silos: int = Field(default=2, ge=1)
+    """With fewer silos left, training stops."""
+    secure_aggregation: bool = True
+    """Whether the server sees only sums over at least `threshold` silos."""
+    threshold: int | None = None
+    """How many silos must be left to open a sum; default floor(2N/3) + 1, at least 3."""
+    signed_survivors: bool = False
+    """Whether silos sign the list of survivors to each other before they open a sum: a third
+    exchange a round, against a server that tells different silos different lists."""
+    recount: bool = False
+    """Whether rows may be counted again after the loss of one single silo, which under secure
+    aggregation shows that silo's counts to the server. Without it training stops and can be
+    resumed when the silo is back."""
+    dp: Privacy | None = None
+    """Differential privacy of all that the silos release in training; None is none."""
+
+    @model_validator(mode="after")
+    def _trainable(self) -> Self:
+        try:
+            options = self.options()
+            protected_of(self.table, self.protected_class)
+            # Which groups are pooled is known when the rows are counted.
+            if not pooled_below(options, self.table):
+                problem = self.problem(np.tile([0.0, 1.0, 0.0], len(self.table.numbers)))
+                for name in filter(None, (self.method, self.after)):
+                    METHODS[name].check(problem)
+                if "local" in self.asks:
+                    check_solver(problem)
+        except FairSiloError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [silo.name for silo in self.silos]
+        if len(set(names)) < len(names):
+            raise ValueError("two silos have the same name")
+        keys = [silo.public_key.split()[1:2] for silo in self.silos]
+        if any(keys.count(key) > 1 for key in keys):
+            raise ValueError("two silos have the same public key")
+        if self.split is not None and self.split in (self.table.label, *self.table.columns):
+            raise ValueError("the split column must be neither label nor feature")
+        if self.minimum_silos > len(self.silos):
+            raise ValueError("minimum_silos is more than there are silos")
+        return self
+
+    @model_validator(mode="after")
+    def _private(self) -> Self:
+        if self.dp is None:
+            return self
+        if self.split is None:
+            raise ValueError(
+                "differential privacy needs a split column: which rows are drawn for testing would "
+                "change with every row that comes or goes"
+            )
+        for feature in self.table.features:
+            if isinstance(feature, Number) and feature.bounds is None:
+                raise ValueError(
+                    f"column {feature.name!r} has no declared bounds, which differential privacy "
+                    "needs"
+                )
+        return self
+
+    def options(self, data: str | None = None, client: str | None = None) -> Options:
+        """The options of `fairsilo train`; with a column that names the silo of a row, those of
+        the simulation."""
+        table = self.table
+        private: dict[str, Any] = {}
+        if self.dp is not None:
+            private = {f"dp_{name}": value for name, value in self.dp.model_dump().items()}
+            private["dp_noise"] = "shared" if self.secure_aggregation else "full"
+        same = ("method", "after", "model", "solver", "estimator", "notion", "against", "pool")
+        more = ("epsilon", "epsilons", "target_deo", "target_by", "rounds", "seed", "split")
+        return Options(
+            data=data or self.name,
+            label=table.label,
+            protected_class=self.protected_class,
+            group=",".join(table.group_columns) or table.group,
+            groups=self.groups,
+            drop_group=not set(table.group_columns or (table.group,)) <= set(table.columns),
+            client=client,
+            test_fraction=None if self.split else self.test_fraction,
+            # A silo's answer is clientwise; sums over pooled rows would differ in last bits.
+            engine="pooled" if client is None else "clientwise",
+            **{name: getattr(self, name) for name in (*same, *more)},
+            **private,
+        )
+
+    @property
+    def spec(self) -> Method:
+        """The method."""
+        return METHODS[self.method]
+
+    @property
+    def trains(self) -> Method:
+        """The method that trains: what a repair follows, where it follows one."""
+        return METHODS[self.after or self.method]
+
+    @property
+    def protected(self) -> list[int]:
+        """The protected classes as indices."""
+        return protected_of(self.table, self.protected_class)
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The kinds of questions that the method, and what it follows, have of their own."""
+        before = METHODS[self.after].asks if self.after is not None else ()
+        return frozenset((*self.spec.asks, *before))
+
+    @property
+    def smallest_sum(self) -> int:
+        """The fewest silos whose sum anybody can see; their noise alone must be enough.
+
+        Where silos do not sign the list of survivors, a server that tells them different lists can
+        open sums over fewer than the threshold t: over n - floor(n (n - t) / t) of n silos.
+        """
+        if not self.secure_aggregation:
+            return 1
+        silos = len(self.silos)
+        t = default_threshold(silos) if self.threshold is None else self.threshold
+        if self.signed_survivors:
+            return t
+        return min((n - n * (n - t) // t for n in range(t, silos + 1)), default=t)
+
+    @property
+    def questions(self) -> int:
+        """What a run asks of a silo at most, undisturbed: to count, the rounds, to evaluate."""
+        searches = 17 if self.target_deo is not None and self.target_by == "search" else 1
+        return SET_UP + self.rounds * searches + self.spec.setup + 2 * searches
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The silos' names."""
+        return tuple(silo.name for silo in self.silos)
+
+    def pooled_schema(self, cells: Ints | None) -> Schema:
+        """The table's schema, its small groups pooled as the counts over all silos say."""
+        smallest = pooled_below(self.options(), self.table)
+        if cells is None or not smallest:
+            return self.table
+        return pool(self.table, cells[:, self.protected], smallest)
+
+    def posed(self, encoder: Encoder, cells: Ints | None = None) -> Posed:
+        """What is trained, once the encoder is known."""
+        return posed_from(
+            self.options(), self.pooled_schema(cells), encoder,
+            protected=self.protected, groups=self.groups, hidden=self.hidden,
+        )  # fmt: skip
+
+    def problem(self, scalings: Floats | None, cells: Ints | None = None) -> Problem:
+        """The problem as a silo knows it: with the encoder's numbers, or before there are any."""
+        options, schema = self.options(), self.pooled_schema(cells)
+        if scalings is None:
+            return unencoded(options, schema)
+        return plan(options, self.posed(encoder_of(schema, scalings), cells))
+
+    @property
+    def text(self) -> str:
+        """The one text that the fingerprint is taken of."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of `text`: read it to each other over the telephone."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def encoder_of(schema: Schema, scalings: Floats) -> Encoder:
+    """The encoder whose numbers the server sent."""
+    if scalings.shape != (3 * len(schema.numbers),) or not np.isfinite(scalings).all():
+        raise Unfit("the server's encoder does not fit the federation file")
+    rows = scalings.reshape(-1, 3)
+    if not (rows[:, 1] > 0).all():
+        raise Unfit("the server's encoder does not fit the federation file")
+    return Encoder(schema, tuple(Scaling(float(m), float(s), bool(b)) for m, s, b in rows))
+
+
+def scalings_of(encoder: Encoder) -> Floats:
+    """The encoder's numbers, as they travel."""
+    rows = [[one.mean, one.scale, float(one.missing)] for one in encoder.scalings]
+    return np.array(rows, np.float64).reshape(-1)
+
+
+def read_federation_file(path: Path) -> FederationFile:
+    """Read and check a federation file."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise FairSiloError(
+            f"cannot read the federation file {path} ({error.strerror}): give the file that "
+            "`fairsilo flower init` wrote"
+        ) from None
+    try:
+        return _checked(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["loc"] == ("format",):
+            raise FairSiloError(
+                f"{path} is a federation file of format {first['input']!r} and this version of "
+                f"fairsilo reads format {FORMAT}: make it anew with `fairsilo flower init`"
+            ) from None
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise FairSiloError(
+            f"{path} is not a valid federation file ({where}: {first['msg']}): get it anew from "
+            "the coordinator"
+        ) from None
+
+
+@lru_cache(maxsize=8)
+def _checked(text: str) -> FederationFile:
+    """Checked once: a silo reads its file for every message."""
+    return FederationFile.model_validate_json(text)
+
+
+def readable(fingerprint: str) -> str:
+    """The fingerprint in groups of four, for reading aloud."""
+    return " ".join(fingerprint[i : i + 4] for i in range(0, len(fingerprint), 4))

@@ -1,0 +1,165 @@
+"""What the server knows after every exchange, on disk, so that a killed run can go on.
+
+A solver is a pure function of the sums it was given, so the journal keeps sums and no solver's
+state: to resume is to feed them to the solver again, without asking a silo, and to go on asking
+where they end. One file per exchange, written atomically, as safetensors; nothing is unpickled.
+
+Before the first question leaves, the journal has a head: the federation file's fingerprint, the
+training's own name, by which silos know it again under another run of Flower's, and, of a private
+run, what was asked for so far, answered or not.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from fairsilo.arrays import Floats
+from fairsilo.data.files import write_atomic
+from fairsilo.dp import Release
+from fairsilo.errors import FairSiloError
+from fairsilo.network.transport import Traffic
+
+PART = "of "
+"""Before a silo's name: its own vector in the file."""
+HEAD = "head.json"
+VERSION = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """The result of one exchange: a sum over silos, or the silos that were lost."""
+
+    kind: str
+    number: int
+    silos: tuple[str, ...]
+    """Whose sum it is; or, of an entry without a sum, who is left."""
+    seconds: float
+    lost: dict[str, str] = field(default_factory=dict)
+    """Silo and reason."""
+    traffic: Traffic = field(default_factory=Traffic)
+    vector: Floats | None = None
+    parts: dict[str, Floats] = field(default_factory=dict)
+    """Of an evaluation in the clear: every silo's own vector."""
+
+
+class Journal:
+    """The entries of a run, in a folder; old ones are read back, new ones appended."""
+
+    def __init__(self, folder: Path, fingerprint: str, resume: bool) -> None:
+        self.folder, self.fingerprint = folder, fingerprint
+        self.old: list[Entry] = []
+        self.training, self.releases = secrets.token_hex(16), list[Release]()
+        self.count = 0
+        self.resumed = False
+        """Whether a resumed run has gone past its old entries."""
+        if resume:
+            self._resume()
+            return
+        if folder.exists():
+            shutil.rmtree(folder)
+        self.note(())
+
+    def clear(self) -> None:
+        """Remove the journal of a run that has its folder: there is nothing left to resume."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all entries of an interrupted run have been replayed."""
+        return self.count >= len(self.old)
+
+    def replay(self) -> Entry | None:
+        """The next entry of the interrupted run, or None where it ends."""
+        if self.exhausted:
+            return None
+        self.count += 1
+        return self.old[self.count - 1]
+
+    @property
+    def upcoming(self) -> str:
+        """The kind of the next entry to be replayed; empty where there is none."""
+        return "" if self.exhausted else self.old[self.count].kind
+
+    def note(self, releases: Sequence[Release]) -> None:
+        """Keep what a private run has asked for so far, answered or not."""
+        self.releases = list(releases)
+        head = {
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "training": self.training,
+            "releases": [[one.name, one.multiplier] for one in releases],
+        }
+        write_atomic(self.folder / HEAD, json.dumps(head).encode())
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry, complete or not at all."""
+        self.count += 1
+        about = {k: v for k, v in asdict(entry).items() if k not in ("vector", "parts")}
+        vector = np.zeros(0) if entry.vector is None else entry.vector
+        parts = {PART + name: part for name, part in entry.parts.items()}
+        content = save({"vector": vector, **parts}, metadata={"entry": json.dumps(about)})
+        write_atomic(self._path(self.count), content)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.safetensors"
+
+    def _resume(self) -> None:
+        """Read what an interrupted run left."""
+        self._read_head()
+        while (path := self._path(len(self.old) + 1)).exists():
+            self.old.append(self._entry(path))
+        if not self.old and not self.releases:
+            raise self._nothing()
+
+    def _read_head(self) -> None:
+        path = self.folder / HEAD
+        try:
+            head = json.loads(path.read_bytes())
+            if head.get("version") != VERSION:
+                raise FairSiloError(
+                    f"{self.folder.parent} was left by another version of fairsilo: run without "
+                    "--resume"
+                )
+            if head["fingerprint"] != self.fingerprint:
+                raise FairSiloError(
+                    f"{self.folder.parent} belongs to a run with another federation file: run "
+                    "without --resume"
+                )
+            self.training = str(head["training"])
+            self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]
+        except FileNotFoundError:
+            raise self._nothing() from None
+        except (OSError, ValueError, TypeError, KeyError):
+            raise FairSiloError(f"{path} is damaged: run without --resume") from None
+
+    def _nothing(self) -> FairSiloError:
+        return FairSiloError(
+            f"there is nothing to resume in {self.folder.parent}: run without --resume"
+        )
+
+    def _entry(self, path: Path) -> Entry:
+        try:
+            content = path.read_bytes()
+            length = int.from_bytes(content[:8], "little")
+            header = json.loads(content[8 : 8 + length])
+            about = json.loads(header["__metadata__"]["entry"])
+            parts = load(content)
+            vector = parts.pop("vector")
+            parts = {name.removeprefix(PART): part for name, part in parts.items()}
+            about["traffic"] = Traffic(**about["traffic"])
+            entry = Entry(**{**about, "silos": tuple(about["silos"])}, vector=vector, parts=parts)
+        except Exception as error:
+            raise FairSiloError(f"{path} is damaged: run without --resume") from error
+        return entry if entry.vector is not None and entry.vector.size else _without(entry)
+
+
+def _without(entry: Entry) -> Entry:
+    return replace(entry, vector=None)

@@ -1,0 +1,126 @@
+"""What a silo remembers from run to run, in a file of its own beside its settings.
+
+shown      over whom the counts of its rows were opened
+released   every release under differential privacy: its name, its noise and how often
+tables     of every training, which table it began with
+
+It holds digests of tables and of public keys, names of releases, and nothing of a row. Silos are
+told apart by their keys, because names may change from one federation file to the next. A table
+that changed is another table, whose counts are new. Not so for the privacy budget: most of a
+changed table's rows were there before, so a file counts all that was ever released beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairsilo.data.files import write_atomic
+from fairsilo.dp import Budget, Ledger, Release
+from fairsilo.errors import FairSiloError
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.secagg.static import StaticSumGuard
+
+
+class Kept(NamedTuple):
+    """What the file holds."""
+
+    guard: StaticSumGuard
+    releases: list[Release]
+    tables: dict[str, str]
+    """By training and silo, the digest of the table it began with."""
+
+
+def admit(
+    path: Path, agreed: FederationFile, table: str, survivors: Sequence[str], opened: bool = True
+) -> None:
+    """Note that the counts of this table are opened over these silos, or refuse.
+
+    Where the federation file has `recount`, it is noted and not refused. What is not yet `opened`
+    is refused all the same, so that training does not begin where it could not be evaluated.
+    """
+    keys = {silo.name: silo.public_key.split()[1] for silo in agreed.silos}
+    known = [hashlib.sha256(keys[name].encode()).hexdigest()[:32] for name in survivors]
+    with _locked(path):
+        kept = read(path)
+        if agreed.recount:
+            kept.guard.note(table, known)
+        else:
+            kept.guard.admit(table, known)
+        if opened:
+            _write(path, kept)
+
+
+def spend(path: Path, budget: Budget, releases: Sequence[Release]) -> None:
+    """Write down what is about to leave, or raise `BudgetSpent`: then nothing may leave."""
+    with _locked(path):
+        kept = read(path)
+        ledger = Ledger(budget, kept.releases)
+        for release in releases:
+            ledger.charge(release)
+        _write(path, kept)
+
+
+def same_table(path: Path, training: str, digest: str) -> bool:
+    """Whether the training began with this table; the first one is noted."""
+    with _locked(path):
+        kept = read(path)
+        if training not in kept.tables:
+            kept.tables[training] = digest
+            _write(path, kept)
+        return kept.tables[training] == digest
+
+
+def read(path: Path) -> Kept:
+    """The file as earlier runs left it; an unreadable one is never taken for empty."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Kept(StaticSumGuard(), [], {})
+    except OSError as error:
+        raise FairSiloError(f"cannot read the ledger {path} ({error.strerror})") from None
+    guard = StaticSumGuard.from_bytes(content)
+    try:
+        found = json.loads(content)
+        lines, tables = found.get("released", []), dict(found.get("tables", {}))
+        releases = [
+            Release(str(line["release"]), float(line["noise_multiplier"]))
+            for line in lines
+            for _ in range(int(line["times"]))
+        ]
+        if not all(one.multiplier > 0 for one in releases):
+            raise ValueError("a multiplier is not positive")
+    except (ValueError, KeyError, TypeError):
+        raise FairSiloError(
+            f"the ledger {path} is damaged: put back the last copy, or begin a new ledger with "
+            "what is left of the budget"
+        ) from None
+    return Kept(guard, releases, tables)
+
+
+def _write(path: Path, kept: Kept) -> None:
+    content: dict[str, Any] = json.loads(kept.guard.to_bytes())
+    content["released"] = [
+        {"release": one.name, "noise_multiplier": one.multiplier, "times": times}
+        for one, times in Counter(kept.releases).items()
+    ]
+    content["tables"] = kept.tables
+    write_atomic(path, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Two runs at once must not both find the same room in the budget."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_name(f".{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise FairSiloError(f"cannot lock the ledger {path} ({error.strerror})") from None

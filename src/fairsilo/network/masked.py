@@ -1,0 +1,165 @@
+"""Secure aggregation on the wire: five steps, each a record of its own.
+
+    advertise  server names rounds first..last    silo: its signed keys
+    share      everybody's keys                   silo: a sealed letter for every other silo
+    masked     the question, the silo's letters   silo: its vector behind masks
+    confirm    who survived                       silo: its signature on that list
+    reveal     who survived, all signatures       silo: the shares that open the sum, nothing else
+
+The first two prepare many rounds at once; masked and reveal are a round. `confirm` is there only
+where the federation file wants signed survivor lists. What a silo remembers from one
+step to the next (its worker may be a new one) is in Flower's state for the run; from run to run it
+remembers over whom its counts were opened (`ledger`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.ledger import admit
+from fairsilo.network.settings import Settings
+from fairsilo.network.silo import answer
+from fairsilo.network.wire import VERSION, Ask, Memory, Record, Refusal
+from fairsilo.question import Question
+from fairsilo.secagg import (
+    Agreement,
+    ProtocolError,
+    SiloSession,
+    load_node_key,
+)
+from fairsilo.secagg.keys import NodeKey
+
+STEPS = ("advertise", "share", "masked", "confirm", "reveal")
+COUNTS = "counts"
+"""The sums that tell how many rows there are, under one name: columns, counts and tallies."""
+
+
+def opens_counts(question: Question) -> bool:
+    """Whether the answers' sum tells exact counts of rows that other questions tell, too.
+
+    Under differential privacy only the test rows' tallies do. What is said of training rows has
+    fresh noise in every answer: a sum over all silos less one over all but one is what the one
+    sent, with the noise of both sums, and its ledger has paid for more than that.
+    """
+    return not (question.moving or question.private)
+
+
+def agreement_of(agreed: FederationFile, run: str) -> Agreement:
+    """What the protocol is about: the silos of the federation file, in this run."""
+    return Agreement(
+        fingerprint=agreed.fingerprint,
+        run_id=run,
+        silos={silo.name: silo.public_key for silo in agreed.silos},
+        threshold=agreed.threshold,
+        signed_survivors=agreed.signed_survivors,
+    )
+
+
+def letter(step: str, **values: Any) -> Record:
+    """A step of the protocol, for the wire; maps of bytes travel as one text."""
+    packed = {
+        key: pack_parcels(value) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+    }
+    return {"version": VERSION, "step": step, **packed}
+
+
+def pack_parcels(parcels: Mapping[str, bytes]) -> bytes:
+    """Bytes by name, as one piece."""
+    return json.dumps({k: base64.b64encode(v).decode() for k, v in parcels.items()}).encode()
+
+
+def unpack_parcels(content: Any) -> dict[str, bytes]:
+    """What `pack_parcels` wrote."""
+    try:
+        texts = json.loads(bytes(content))
+        return {str(k): base64.b64decode(v, validate=True) for k, v in texts.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise FairSiloError("a parcel of the secure aggregation cannot be read") from None
+
+
+def masked_reply(
+    settings: Settings, agreed: FederationFile, record: Record, memory: Memory, run: str
+) -> Record:
+    """A silo's answer to one step; what must not be used twice is saved before it is sent."""
+    if not agreed.secure_aggregation:
+        raise Refusal("the federation file has no secure aggregation")
+    step = record.get("step")
+    if step not in STEPS:
+        raise Refusal("this is no step of the secure aggregation")
+    saved = memory.get("session")
+    session = (
+        SiloSession.start(agreement_of(agreed, run), settings.name)
+        if saved is None
+        else SiloSession.from_bytes(bytes(saved))
+    )
+    try:
+        content = _step(step, settings, agreed, record, memory, session)
+    except ProtocolError as error:
+        # These sentences name silos and rounds and nothing of the rows.
+        raise Refusal(str(error)) from None
+    finally:
+        memory["session"] = session.to_bytes()
+    return letter(step, content=content, refused="")
+
+
+def _step(
+    step: str,
+    settings: Settings,
+    agreed: FederationFile,
+    record: Record,
+    memory: Memory,
+    session: SiloSession,
+) -> bytes:
+    if step == "advertise":
+        return session.advertise(record["first"], record["last"], _key(settings))
+    if step == "share":
+        return pack_parcels(session.share(unpack_parcels(record["parcels"])))
+    if step == "masked":
+        values = {k.removeprefix("ask."): v for k, v in record.items() if k.startswith("ask.")}
+        ask = Ask.from_record(values)
+        session.receive(unpack_parcels(record["parcels"]))
+        session.expect(record["round"])
+        vector = answer(settings, agreed, ask, memory)
+        words = session.masked(record["round"], vector, question=ask.digest())
+        # Only now, when no earlier round can be opened any more; of the rows that it is about.
+        # Whether training rows changed must not show where they are private.
+        rows = str(memory["table" if agreed.dp is None else "test"])
+        memory["static"] = "" if ask.question.moving else rows
+        memory["opened"] = opens_counts(ask.question)
+        return to_bytes(words)
+    survivors = record["survivors"]
+    if step == "confirm":
+        return session.confirm(record["round"], survivors, _key(settings))
+    shares = session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
+    if memory["static"]:
+        # After the protocol's own checks, so that no made-up list is noted; before shares leave.
+        opened = bool(memory["opened"])
+        admit(settings.ledger, agreed, str(memory["static"]), survivors, opened)
+    return shares
+
+
+def _key(settings: Settings) -> NodeKey:
+    if settings.key is None:
+        raise Refusal("this silo's settings name no key to sign with")
+    return load_node_key(settings.key)
+
+
+def to_bytes(words: npt.NDArray[np.uint64]) -> bytes:
+    """Words, little-endian."""
+    return np.ascontiguousarray(words, dtype="<u8").tobytes()
+
+
+def from_bytes(content: Any) -> npt.NDArray[np.uint64]:
+    """The words that `to_bytes` wrote."""
+    if not isinstance(content, bytes) or len(content) % 8:
+        raise FairSiloError("sent a vector that is not made of 8-byte words")
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64)

@@ -1,0 +1,1 @@
+"""Operating a federation: keys, working folders, processes, the silo's own program."""

@@ -1,0 +1,175 @@
+"""A silo's own program: Flower's SuperNode, which runs nothing, and beside it one worker.
+
+The worker alone holds the secret with which the SuperNode lets tasks be claimed, so nothing else
+is done with what came than `worker` does. Both are started again when they end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.ops.certificates import CA
+from fairsilo.network.ops.processes import environment, free_ports
+from fairsilo.network.settings import Settings, read_settings
+
+HOST = "127.0.0.1"
+SETTLED = 20.0
+"""Seconds after which a child that ends is started again at once."""
+LONGEST = 30.0
+"""Seconds that are waited at most before a child is started again."""
+PATIENCE = 4.0
+"""Seconds that children have to end by themselves."""
+
+
+class Child:
+    """One of the two processes; `hopeless`: exit codes after which a new start is no use."""
+
+    def __init__(
+        self, name: str, arguments: Sequence[str], env: dict[str, str], hopeless: int | None = None
+    ) -> None:
+        self.name, self.arguments, self.env, self.hopeless = name, arguments, env, hopeless
+        self.due, self.delay = 0.0, 0.0
+        self.start()
+
+    def start(self) -> None:
+        """Start it, in a session of its own: Control-C reaches the program alone."""
+        self.process = subprocess.Popen(
+            self.arguments, env=self.env, stdin=subprocess.PIPE, start_new_session=True
+        )
+        self.began, self.ended = time.monotonic(), False
+
+    def look(self) -> None:
+        """Start it again where it has ended, later each time that it ended soon."""
+        code, now = self.process.poll(), time.monotonic()
+        if code is None:
+            return
+        if code == self.hopeless:
+            raise FairSiloError(f"the {self.name} cannot run: its output says why")
+        if not self.ended:
+            self.close()
+            self.ended = True
+            soon = now - self.began < SETTLED
+            self.delay = min(max(2 * self.delay, 1.0), LONGEST) if soon else 0.0
+            self.due = now + self.delay
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            say(f"the {self.name} ended ({how}); it is started again in {self.delay:g} s")
+        if now >= self.due:
+            self.start()
+
+    def close(self) -> None:
+        """Let go of the pipe by which the child knows that this program is there."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
+    def stop(self, deadline: float) -> None:
+        """End it, gently until the deadline."""
+        try:
+            self.process.wait(max(deadline - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+        self.close()
+
+
+def run_silo(path: Path, port: int | None = None, superlink: str | None = None) -> None:
+    """Take part with the silo whose settings these are, until Control-C or SIGTERM."""
+    settings = read_settings(path)
+    arguments = node_arguments(settings, path.resolve(), superlink)
+    chosen = free_ports(1)[0] if port is None else free_port(port)
+    env = environment(path.resolve().parent / ".flwr")
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    children: list[Child] = []
+    with secret_file() as secret:
+        try:
+            own = ["--port", str(chosen)]
+            node = [*arguments, "--host", HOST, *own, "--superexec-auth-secret-file", str(secret)]
+            children.append(Child("SuperNode", _module("node", node), env))
+            worker = [*own, "--secret-file", str(secret)]
+            children.append(Child("worker", _module("worker", worker), env, hopeless=2))
+            say(f"silo {settings.name}: SuperNode and worker started, Control-C ends them")
+            while True:
+                for child in children:
+                    child.look()
+                time.sleep(0.2)
+        except KeyboardInterrupt:
+            say("the silo stops")
+        finally:
+            # A second Control-C must not leave children behind.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for child in children:
+                child.process.terminate()
+            deadline = time.monotonic() + PATIENCE
+            for child in children:
+                child.stop(deadline)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, before)
+
+
+def node_arguments(settings: Settings, path: Path, superlink: str | None) -> list[str]:
+    """What the SuperNode is told, but for its port and secret; what is missing is an error here."""
+    address = superlink or settings.superlink
+    if address is None:
+        raise FairSiloError(
+            f'{path} names no SuperLink: add superlink = "HOST:PORT" or give --superlink'
+        )
+    if settings.key is None:
+        raise FairSiloError(f"{path} names no key: make one with `fairsilo flower keygen`")
+    for needed in (settings.key, path.parent / CA):
+        if not needed.exists():
+            raise FairSiloError(f"{needed} is missing: put it where the silo's settings say")
+    if "'" in str(path):
+        raise FairSiloError(f"{path} has a quotation mark in its name: move the silo's folder")
+    return [
+        *("--isolation", "process", "--root-certificates", str(path.parent / CA)),
+        *("--auth-supernode-private-key", str(settings.key), "--superlink", address),
+        *("--node-config", f"silo='{path}'"),
+    ]
+
+
+@contextlib.contextmanager
+def secret_file() -> Iterator[Path]:
+    """A fresh secret that only this user can read, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="fairsilo-") as folder:
+        path = Path(folder) / "secret"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as stream:
+            stream.write(secrets.token_bytes(32))
+        yield path
+
+
+def free_port(port: int) -> int:
+    """The port, if nobody has it: another silo's SuperNode would get this one's questions."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise FairSiloError(
+                f"--port {port} cannot be used ({error.strerror}): give another, or none"
+            ) from None
+    return port
+
+
+def say(sentence: str) -> None:
+    """A line in the silo's log."""
+    print(f"fairsilo: {sentence}", file=sys.stderr, flush=True)
+
+
+def _module(name: str, arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-P", "-W", "ignore", "-m", f"fairsilo.network.{name}", *arguments]
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

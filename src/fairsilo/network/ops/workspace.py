@@ -1,0 +1,158 @@
+"""The coordinator's working folder: app, federation file, certificates, scripts, README.
+
+federation.json    the agreement; its fingerprint is compared out of band
+app/               the Flower app: two lines of code that load fairsilo
+certificates/      ca.pem for everybody, server.pem and its key, the authority's key
+keys/              the silos' public keys
+start-superlink.sh, register-silos.sh
+control.txt        where the running SuperLink is controlled, on loopback
+silos/NAME/        what that silo is sent: nothing in it is secret
+README.md          for the operators
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairsilo import __version__
+from fairsilo.errors import FairSiloError
+from fairsilo.method import METHODS
+from fairsilo.network.federation_file import FILE, FederationFile, read_federation_file, readable
+from fairsilo.network.ops import texts
+from fairsilo.network.ops.bundle import app_files
+from fairsilo.network.ops.certificates import CA, make_certificates
+from fairsilo.network.ops.keys import read_public_key
+from fairsilo.network.settings import ANSWERS
+
+ADDRESS = "address.txt"
+CONTROL = "control.txt"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder, opened."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        # Flower's commands run inside the folder, where a relative path would point elsewhere.
+        object.__setattr__(self, "folder", self.folder.resolve())
+
+    @property
+    def agreed(self) -> FederationFile:
+        """The federation file."""
+        return read_federation_file(self.federation)
+
+    @property
+    def federation(self) -> Path:
+        """Where the federation file is."""
+        return self.folder / FILE
+
+    @property
+    def app(self) -> Path:
+        """The Flower app."""
+        return self.folder / "app"
+
+    @property
+    def certificates(self) -> Path:
+        """The certificates and their keys."""
+        return self.folder / "certificates"
+
+    @property
+    def address(self) -> str:
+        """host:port at which silos find the SuperLink."""
+        try:
+            return (self.folder / ADDRESS).read_text().strip()
+        except OSError:
+            raise FairSiloError(
+                f"{self.folder} is not a working folder: make one with `fairsilo flower init`"
+            ) from None
+
+    @property
+    def control(self) -> str:
+        """host:port on loopback at which the running SuperLink is controlled; else empty."""
+        try:
+            return (self.folder / CONTROL).read_text().strip()
+        except OSError:
+            return ""
+
+    def say_control(self, address: str) -> None:
+        """Write `control` down; a reader sees all of it or nothing."""
+        new = self.folder / f"{CONTROL}.new"
+        new.write_text(f"{address}\n")
+        new.replace(self.folder / CONTROL)
+
+    def silo(self, name: str) -> Path:
+        """What silo `name` is sent."""
+        return self.folder / "silos" / name
+
+
+def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -> Workspace:
+    """Write the folder; one that has a federation file already is not touched."""
+    if (folder / FILE).exists():
+        raise FairSiloError(f"{folder} has a federation file already: choose another folder")
+    for silo in agreed.silos:
+        read_public_key(silo.public_key)
+    space = Workspace(folder)
+    space.app.mkdir(parents=True, exist_ok=True)
+    make_certificates(space.certificates, host)
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    fill = {
+        "name": agreed.name,
+        "version": __version__,
+        "address": address,
+        "fingerprint": readable(agreed.fingerprint),
+        "silos": " ".join(agreed.names),
+        "privacy": texts.SECURE if agreed.secure_aggregation else texts.PLAIN,
+        "extras": "flower",
+        "methods": ", ".join(f'"{name}"' for name in (*METHODS, "audit")),
+        "answers": str(max(ANSWERS, 2 * agreed.questions)),
+        "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
+        **_private(agreed),
+    }
+    for path, text in app_files().items():
+        _write(space.app / path, text, {})
+    _write(folder / ADDRESS, "@address@\n", fill)
+    _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
+    _script(folder / "register-silos.sh", texts.REGISTER, fill)
+    _write(folder / "README.md", texts.README, fill)
+    for silo in agreed.silos:
+        own = space.silo(silo.name)
+        own.mkdir(parents=True, exist_ok=True)
+        _write(folder / "keys" / f"{silo.name}.pub", "@key@\n", {"key": silo.public_key})
+        (own / FILE).write_text(agreed.text)
+        shutil.copy(space.certificates / CA, own / CA)
+        fill_own = {**fill, "silo": silo.name, "plain": str(not agreed.secure_aggregation).lower()}
+        _write(own / "silo.toml", texts.SILO_SETTINGS, fill_own)
+        _script(own / "start-silo.sh", texts.START_SILO, fill_own)
+    # Last: a folder with a federation file is complete.
+    space.federation.write_text(agreed.text)
+    return space
+
+
+def _private(agreed: FederationFile) -> dict[str, str]:
+    """What differential privacy changes in the files: a silo's budget begins as that of one run."""
+    if agreed.dp is None:
+        return {}
+    epsilon, delta = agreed.dp.epsilon, agreed.dp.delta
+    words = texts.PRIVATE.replace("@epsilon@", f"{epsilon:g}").replace("@delta@", f"{delta:g}")
+    return {
+        "privacy": f"{texts.SECURE if agreed.secure_aggregation else texts.PLAIN} {words}",
+        "extras": "flower,privacy",
+        "budget": f"dp_budget_epsilon = {epsilon}\ndp_budget_delta = {delta}",
+    }
+
+
+def _write(path: Path, template: str, fill: dict[str, str]) -> None:
+    text = template
+    for key, value in fill.items():
+        text = text.replace(f"@{key}@", value)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _script(path: Path, template: str, fill: dict[str, str]) -> None:
+    _write(path, template, fill)
+    path.chmod(0o755)

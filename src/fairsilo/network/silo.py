@@ -1,0 +1,277 @@
+"""One silo's answer to one question: a vector, of which only the sum over silos is used.
+
+What is asked and how it is answered is the question's own (`fairsilo.question`). Here is what the
+silo decides: whether it answers at all, which rows it has, and what differential privacy costs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.dp import Budget, BudgetSpent, share
+from fairsilo.fairness.constraint import count_cells
+from fairsilo.network.audit_columns import Answers, audited, columns_of
+from fairsilo.network.federation_file import FederationFile, encoder_of
+from fairsilo.network.ledger import read, same_table, spend
+from fairsilo.network.own_models import load_own, save_own
+from fairsilo.network.rows import digest_of, file_digest, split_rows
+from fairsilo.network.settings import Settings
+from fairsilo.network.table import read_rows
+from fairsilo.network.wire import Ask, Memory, Refusal
+from fairsilo.question import Evaluate, Part, Problem, Question, Silo, Unfit
+
+ALWAYS = frozenset({"columns", "counts", "evaluate"})
+"""Questions of every training."""
+ALWAYS_PRIVATE = frozenset({"noisy-columns", "noisy-counts", "outcomes"})
+"""Those of every training under differential privacy."""
+
+
+def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> Floats:
+    """The silo's vector, or a `Refusal`; any other error tells of rows and stays in the silo.
+
+    Nothing is added to it afterwards: it leaves as it is or behind masks. What a silo does to its
+    message for the sake of privacy, noise included, is done here.
+    """
+    _permit(settings, agreed, ask, memory)
+    question = ask.question
+    try:
+        problem = problem_of(agreed, ask)
+        question.check(problem)
+    except Unfit as error:
+        raise Refusal(str(error)) from None
+    _pin(memory, ask)
+    opened = _open(settings, agreed, ask, memory)
+    silo = opened.silo
+    if agreed.dp is None:
+        _large_enough(settings, agreed, problem, silo.train)
+    elif question.private:
+        return _private(settings, agreed, problem, question, silo)
+    silo.own = load_own(settings, ask)
+    try:
+        vector = question.answer(problem, silo)
+    except Unfit as error:
+        raise Refusal(str(error)) from None
+    if silo.own is not None and ask.kind in agreed.asks:
+        encoder = encoder_of(agreed.pooled_schema(cells_of(agreed, ask)), ask.scalings)
+        posed = agreed.posed(encoder, cells_of(agreed, ask))
+        save_own(settings, agreed, ask, posed, silo.own)
+    return vector
+
+
+def problem_of(agreed: FederationFile, ask: Ask) -> Problem:
+    """What is trained, with the encoder and the groups that the server named."""
+    cells = cells_of(agreed, ask)
+    problem = agreed.problem(ask.scalings if ask.encoded else None, cells)
+    if ask.purpose == "audit":
+        return audited(agreed, problem)
+    searches = agreed.target_deo is not None and agreed.target_by == "search"
+    return replace(problem, rest=searches)
+
+
+def cells_of(agreed: FederationFile, ask: Ask) -> Ints | None:
+    """The counts by which small groups are pooled; None where none are."""
+    if not ask.cells.size:
+        return None
+    shape = (len(agreed.table.groups), len(agreed.table.classes))
+    if ask.cells.size != np.prod(shape) or not np.isfinite(ask.cells).all():
+        raise Unfit("the server's counts do not fit the federation file")
+    return np.rint(ask.cells).astype(np.int64).reshape(shape)
+
+
+def _private(
+    settings: Settings, agreed: FederationFile, problem: Problem, question: Question, silo: Silo
+) -> Floats:
+    """The sums of the training rows that the question asks for, paid for, with noise.
+
+    How much noise, how much of a row and how many releases is the federation file's, whose
+    fingerprint the silos compared; how much in all is the silo's own settings'. No answer depends
+    on an exact count of training rows: noise hides small cells.
+    """
+    messages = question.messages(problem, silo)
+    assert settings.dp_budget_epsilon is not None
+    budget = Budget(settings.dp_budget_epsilon, settings.dp_budget_delta)
+    try:
+        spend(settings.ledger, budget, [message.release for message in messages])
+    except BudgetSpent:
+        raise Refusal(
+            f"this answer would pass the silo's own privacy budget for all runs together, "
+            f"({budget.epsilon:g}, {budget.delta:g}): its operator can raise dp_budget_epsilon"
+        ) from None
+    return np.concatenate([share(message, agreed.smallest_sum) for message in messages])
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A silo's rows as one question needs them, and by what they are known again."""
+
+    silo: Silo
+    table: str
+    test: str
+
+
+_KEPT: dict[Any, tuple[Any, _Opened]] = {}
+"""For each table the rows as they were last encoded, with what they were made from."""
+
+
+def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> _Opened:
+    """The silo's rows; read and encoded once for as long as the file and the encoder stay."""
+    cells = cells_of(agreed, ask)
+    made_from = (
+        file_digest(settings),
+        agreed.fingerprint,
+        ask.encoded,
+        ask.scalings.tobytes(),
+        ask.cells.tobytes(),
+    )
+    place = (settings.name, settings.data, settings.query)
+    before, opened = _KEPT.get(place, (None, None))
+    if opened is None or before != made_from or made_from[0] is None:
+        opened = _read(settings, agreed, ask, cells)
+        _KEPT[place] = (made_from, opened)
+    _unchanged(settings, agreed, ask, opened.table, memory)
+    memory["test"] = opened.test
+    opened.silo.memory = memory
+    shared = agreed.trains.shared or ask.purpose == "audit"
+    opened.silo.min_cell = settings.minimum_cell if shared else 0
+    opened.silo.answers = columns_of(settings, agreed)
+    return opened
+
+
+def _read(settings: Settings, agreed: FederationFile, ask: Ask, cells: Ints | None) -> _Opened:
+    frame = read_rows(settings, agreed.table)
+    schema = agreed.pooled_schema(cells)
+    parts = split_rows(frame, agreed, schema)
+    if ask.encoded:
+        encoder = encoder_of(schema, ask.scalings)
+        parts = tuple(replace(part, x=encoder.transform(part.frame)) for part in parts)  # type: ignore[assignment]
+    train, test = parts
+    silo = Silo(train, test, index=agreed.names.index(settings.name))
+    return _Opened(silo, digest_of(frame), digest_of(test.frame))
+
+
+def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> None:
+    if ask.fingerprint != agreed.fingerprint:
+        raise Refusal(
+            "the server's federation file is not the one this silo agreed to (fingerprints "
+            "differ): compare them with the coordinator"
+        )
+    if settings.name not in agreed.names:
+        raise Refusal("the federation file does not name this silo")
+    if not settings.answers_for(ask.purpose):
+        raise Refusal(f"this silo does not answer for {ask.purpose!r}")
+    if ask.purpose not in (agreed.method, "audit"):
+        raise Refusal(f"the federation file does not name the method {ask.purpose!r}")
+    if ask.purpose == "audit":
+        _permit_audit(settings, agreed, ask.question)
+    elif not _asked_for(agreed, ask.question):
+        raise Refusal(f"the federation's method {agreed.method!r} has no question {ask.kind!r}")
+    conflict = privacy_conflict(settings, agreed)
+    if conflict:
+        raise Refusal(conflict)
+    if not agreed.secure_aggregation and not settings.plain:
+        raise Refusal(
+            "the federation file has no secure aggregation and this silo does not answer in the "
+            "clear (plain = true in its settings would allow it)"
+        )
+    answers = int(memory.get("answers", 0))
+    if answers >= settings.maximum_answers:
+        raise Refusal(f"this silo gives at most {settings.maximum_answers} answers per run")
+    memory["answers"] = answers + 1
+
+
+def _asked_for(agreed: FederationFile, question: Question) -> bool:
+    """Whether the federation's method asks this; every method may train without limits, too."""
+    if agreed.dp is not None and isinstance(question, Evaluate):
+        return question.test_only
+    if question.private != (agreed.dp is not None):
+        return False
+    if getattr(question, "fit", agreed.method) != agreed.method:
+        return False
+    always = ALWAYS if agreed.dp is None else ALWAYS_PRIVATE
+    unlimited = not getattr(question, "limited", True)
+    return question.kind in always or question.kind in agreed.asks or unlimited
+
+
+def _permit_audit(settings: Settings, agreed: FederationFile, question: Question) -> None:
+    if not isinstance(question, Evaluate | Answers):
+        raise Refusal("an audit asks for tallies only")
+    if isinstance(question, Evaluate) and not question.audit:
+        raise Refusal("an audit sees nothing of small cells")
+    if agreed.dp is not None and not question.test_only:
+        raise Refusal("under differential privacy an audit is of test rows only")
+    if isinstance(question, Answers) and not question.named_by(settings):
+        raise Refusal(
+            "this silo's settings name no column with another model's answers "
+            "(audit_predictions, audit_probability)"
+        )
+
+
+def privacy_conflict(settings: Settings, agreed: FederationFile) -> str:
+    """Why the federation file's privacy is not the one that this silo wants; nothing if it is."""
+    if agreed.dp is None and settings.dp_budget_epsilon is not None:
+        return (
+            "this silo has a privacy budget (dp_budget_epsilon) and answers only where the "
+            "federation file has differential privacy"
+        )
+    if agreed.dp is None and read(settings.ledger)[1]:
+        return (
+            "this silo's rows were used under differential privacy before, which exact sums would "
+            "undo: the federation file has no differential privacy"
+        )
+    if agreed.dp is not None and settings.dp_budget_epsilon is None:
+        return (
+            "the federation file has differential privacy and this silo's settings give no budget "
+            "for it (dp_budget_epsilon)"
+        )
+    return ""
+
+
+def _large_enough(
+    settings: Settings, agreed: FederationFile, problem: Problem, train: Part
+) -> None:
+    if len(train) < settings.minimum_rows:
+        raise Refusal(
+            f"this silo has fewer training rows than it demands of itself ({settings.minimum_rows})"
+        )
+    cells = count_cells(train.y, train.s, *problem.shape)
+    for pair in problem.cell_pairs if agreed.trains.limits == "tau" else ():
+        # AF's sums are over groups as such; with a constraint the silo leaves small cells out.
+        if any(0 < cells[g, pair.c] < settings.minimum_cell for g in (pair.a, pair.b)):
+            raise Refusal(
+                f"this silo has fewer than {settings.minimum_cell} training rows of a group in "
+                f"class {agreed.table.classes[pair.c]!r}"
+            )
+
+
+def _unchanged(
+    settings: Settings, agreed: FederationFile, ask: Ask, digest: str, memory: Memory
+) -> None:
+    """Refuse to go on with other rows (or another order of rows) than the training began with.
+
+    Under differential privacy that would tell of a single row that came or went. The sums are then
+    over other rows, which their noise and the ledger cover; only the silo's own log says so.
+    """
+    same = memory.setdefault("table", digest) == digest
+    if ask.training:
+        known = hashlib.sha256(f"{ask.training} {settings.name}".encode()).hexdigest()[:32]
+        same &= same_table(settings.ledger, known, digest)
+    if not same and agreed.dp is None:
+        raise Refusal(
+            "the silo's table changed since the run began (a query needs ORDER BY): start again"
+        )
+    if not same:
+        logging.getLogger("flwr").warning("fairsilo: the table changed since the run began")
+
+
+def _pin(memory: Memory, ask: Ask) -> None:
+    """Refuse an encoder or pooled groups that differ from those the run began with."""
+    if ask.encoded:
+        content = ask.scalings.tobytes() + ask.cells.tobytes()
+        if memory.setdefault("scalings", content) != content:
+            raise Refusal("the server changed the encoder within a run")

@@ -1,0 +1,143 @@
+"""A training over silos, from the first question to the run folder: the steps of `fairsilo train`.
+
+Everything here works on sums alone; the code is the simulation's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import summary
+from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.metrics import largest
+from fairsilo.method import METHODS, Trained
+from fairsilo.method.fedavg import fedavg
+from fairsilo.network.engine import Network
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.private_engine import PrivateNetwork
+from fairsilo.question import QUESTIONS, Evaluate, Problem
+from fairsilo.run import Run
+from fairsilo.run.measure import Seen, Training, ending, limited_alone, measure, training_of
+from fairsilo.run.options import Options
+from fairsilo.run.private import check_counts, released_by, released_training, spent, without
+from fairsilo.run.problem import Posed, aimed, check_rows, plan, pose
+from fairsilo.run.train import train
+from fairsilo.solver import Status
+
+SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
+"""The kinds of questions that come before the rounds, or again after a loss."""
+
+
+def train_over(agreed: FederationFile, engine: Network, baseline: bool = False) -> Run:
+    """Fit the encoder, count, train, evaluate; `baseline`: again without the constraints."""
+    if baseline and agreed.dp is not None:
+        raise FairSiloError("--baseline would spend the privacy budget a second time: leave it out")
+    options = agreed.options()
+    posed = pose(
+        options, agreed.table, engine,
+        protected=agreed.protected, groups=agreed.groups, hidden=agreed.hidden,
+    )  # fmt: skip
+    engine.learn(posed)
+    engine.note_absent()
+    problem = _ready(options, posed, engine)
+    trained = train(options, problem, engine, engine.watch)
+    theta = trained.outcome.theta if trained.predictors else np.zeros(0)
+    seen, found = _seen(options, posed, problem, trained, theta, engine)
+    rounds = [entry for entry in engine.entries if entry.vector is not None and _is_round(entry)]
+    if baseline and agreed.spec.limited:
+        free = fedavg(plan(options, posed), engine)
+        test = _evaluate(plan(options, posed), engine, free.outcome.theta)[1]
+        told = summary(test.tally, posed.constraints, posed.compared)
+        found["unconstrained"] = {"test": told}
+    sent = {"bytes_up": engine.traffic.up, "bytes_down": engine.traffic.down}
+    seen.sent.update(sent, setup_exchanges=_exchanges(engine))
+    trained = replace(trained, notes=(*trained.notes, *engine.notes))
+    seconds = sum(entry.seconds for entry in engine.entries)
+    metrics = measure(options, posed, problem, trained, seen, seconds)
+    metrics |= found
+    metrics["network"] = {
+        "fingerprint": agreed.fingerprint,
+        "secure_aggregation": engine.gather.secure,
+        "silos": list(engine.silos),
+        "exchanges": engine.traffic.exchanges,
+        "rounds": [
+            {"round": k + 1, "silos": len(entry.silos), "seconds": entry.seconds}
+            for k, entry in enumerate(rounds)
+        ],
+    }
+    return Run(options, posed, engine.silos, trained, metrics)
+
+
+def _ready(options: Options, posed: Posed, engine: Network) -> Problem:
+    """The problem, once the counts say that it can be trained."""
+    problem = plan(options, posed)
+    if isinstance(engine, PrivateNetwork):
+        assert problem.promise is not None
+        if METHODS[options.method].limited:
+            noise = engine.deviation(1.0, problem.promise.plan.counts)
+            check_counts(posed, engine.counts(problem), noise)
+        return problem
+    totals = engine.count(problem)
+    check_rows(options, posed, totals)
+    return aimed(options, problem, totals)
+
+
+def _seen(
+    options: Options,
+    posed: Posed,
+    problem: Problem,
+    trained: Trained,
+    theta: np.ndarray,
+    engine: Network,
+) -> tuple[Seen, dict[str, Any]]:
+    """What is known of the trained model: evidence, or under differential privacy releases."""
+    whole = replace(problem, constraints=posed.constraints)
+    if isinstance(engine, PrivateNetwork):
+        released = released_by(engine, problem, engine.outcomes(whole, theta))
+        _, test = _evaluate(whole, engine, theta)
+        tolerance = engine.under_noise(without(options, problem)).solver.tolerance
+        training = released_training(released, posed, trained.outcome, tolerance, test.tally)
+        noise = "shared" if engine.agreed.secure_aggregation else "full"
+        found = {"dp": spent(engine.ledger, noise, engine.agreed.smallest_sum)}
+        return Seen(training, [test], engine.clients, {}, True), found
+    train, test = _evaluate(whole, engine, theta)
+    assert train is not None
+    training = _training(posed, problem, trained, train, engine)
+    return Seen(training, [test], engine.clients, {}, True), {}
+
+
+def _evaluate(
+    problem: Problem, engine: Network, theta: np.ndarray
+) -> tuple[Evidence | None, Evidence]:
+    seen: tuple[Evidence | None, Evidence] = engine.ask(
+        problem, Evaluate(np.asarray(theta), test_only=engine.agreed.dp is not None)
+    )
+    return seen
+
+
+def _training(
+    posed: Posed, problem: Problem, trained: Trained, train: Evidence, engine: Network
+) -> Training:
+    pairs, outcome, tally = posed.constraints, trained.outcome, train.tally
+    mean = largest([train.losses.mean(k) for k in range(len(pairs))])
+    reason = ending(outcome, problem.solver.tolerance, tally, posed.schema.classes)
+    alone = limited_alone(problem) and outcome.status is not Status.CONVERGED
+    if alone and float(outcome.last.violation) > 0 and not reason.startswith("diverged"):
+        closest = float(np.abs(outcome.last.d).max())
+        reason = (
+            f"{reason}; no model was found that keeps the mean loss of every group within the "
+            f"limit, the closest has {closest:.4f}: raise epsilon"
+        )
+    return training_of(posed, tally, mean, engine.by_silo(problem), reason)
+
+
+def _is_round(entry: Any) -> bool:
+    return QUESTIONS[entry.kind].moving
+
+
+def _exchanges(engine: Network) -> int:
+    return sum(entry.traffic.exchanges for entry in engine.entries if entry.kind in SET_UP)

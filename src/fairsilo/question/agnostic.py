@@ -1,0 +1,189 @@
+"""AF's questions: three kinds of sums over a silo's rows, for logistic regression.
+
+    spread   rows, and of every column that does not name the group: sum, squares, off-binary
+    tilt     sum of losses, covariance, gradient of sum w l, gradient of the penalty
+    attack   kernel, loss, group and group-score kernels (R each), sum of losses, sum of scores
+
+The kernel is K(x_j, z_r) = exp(-|x_j - z_r|^2 / (2 sigma^2)) at reference points z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.question.base import Part, Problem, Question, Silo, fitting
+from fairsilo.question.lr_sums import losses_of, probabilities_of, scores_of, slopes_of
+
+POINTS = 30
+SIGMA = 2.0
+
+
+def seen_columns(problem: Problem) -> Ints:
+    """The columns that the adversary sees: those that do not name the group."""
+    return np.setdiff1d(np.arange(problem.model.features), problem.hidden)
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """What the reference points are drawn from: sums over rows, per column."""
+
+    rows: int
+    total: Floats
+    squares: Floats
+    off_binary: Floats
+    """sum x^2 (1 - x)^2: zero exactly where all values are 0 or 1."""
+
+    def draw(self, points: int, seed: int) -> Floats:
+        """Seeded reference points z, (points, columns)."""
+        rng = np.random.default_rng(seed)
+        mean = self.total / self.rows
+        spread = np.sqrt(np.maximum(self.squares / self.rows - mean**2, 0))
+        shape = (points, len(mean))
+        normal, uniform = rng.standard_normal(shape), rng.random(shape)
+        return np.where(self.off_binary == 0, uniform < mean, mean + spread * normal)
+
+
+class Spread(Question):
+    """Sums of the encoded columns, asked once."""
+
+    kind: ClassVar[str] = "spread"
+    additive: ClassVar[bool] = True
+
+    def length(self, problem: Problem) -> int:
+        """One, and three for every column."""
+        return 1 + 3 * len(seen_columns(problem))
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """Of the silo's training rows."""
+        x = silo.rows(problem).x[:, seen_columns(problem)]
+        parts = [x.sum(0), (x**2).sum(0), (x**2 * (1 - x) ** 2).sum(0)]
+        return np.concatenate([[float(len(x))], *parts])
+
+    def read(self, problem: Problem, vector: Floats) -> ColumnSums:
+        """The sums by name."""
+        return ColumnSums(round(vector[0]), *vector[1:].reshape(3, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class _AtPoint(Question):
+    moving: ClassVar[bool] = True
+    additive: ClassVar[bool] = True
+
+    theta: Floats
+    points: Floats
+    """The reference points, one after the other."""
+
+    def check(self, problem: Problem) -> None:
+        """Theta and points have the problem's sizes."""
+        points = (POINTS * len(seen_columns(problem)),)
+        fitting(self, theta=(problem.model.size,), points=points)
+
+    def _rows(self, problem: Problem, silo: Silo) -> tuple[Part, Floats, Floats, Floats]:
+        """The rows, who is in group a, who in either group, and the kernel (n, R)."""
+        part, (pair,) = silo.rows(problem), problem.cell_pairs
+        key = self.points.tobytes()
+        if silo.cache.get("points") != key:
+            seen = part.x[:, seen_columns(problem)]
+            points = self.points.reshape(POINTS, seen.shape[1])
+            squares = (seen**2).sum(1)[:, None] + (points**2).sum(1) - 2 * seen @ points.T
+            kernel = np.exp(-np.maximum(squares, 0) / (2 * SIGMA**2))
+            silo.cache["points"], silo.cache["kernel"] = key, kernel
+        in_a = (part.s == pair.a) * 1.0
+        return part, in_a, in_a + (part.s == pair.b), silo.cache["kernel"]
+
+
+@dataclass(frozen=True)
+class AttackSums:
+    """The coefficients of the adversary's program."""
+
+    kernel: Floats
+    """sum_j K_jr, (R,)."""
+    loss_kernel: Floats
+    """sum_j l_j K_jr."""
+    group_kernel: Floats
+    """sum_j s_j K_jr."""
+    group_score_kernel: Floats
+    """sum_j s_j u_j K_jr."""
+    loss: float
+    """sum_j l_j."""
+    score: float
+    """sum_j u_j over the rows of the two groups."""
+
+
+class Attack(_AtPoint):
+    """The coefficients of the program for the worst row weights at theta."""
+
+    kind: ClassVar[str] = "attack"
+
+    def length(self, problem: Problem) -> int:
+        """Four for every point, and two."""
+        return 4 * POINTS + 2
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The silo's part of the coefficients."""
+        part, in_a, paired, kernel = self._rows(problem, silo)
+        scores = scores_of(self.theta, part.x, problem.classes)
+        losses, u = losses_of(scores, part.y), scores[:, 0]
+        weights = np.stack([np.ones_like(u), losses, in_a, in_a * u])
+        return np.concatenate([(weights @ kernel).ravel(), [losses.sum(), paired @ u]])
+
+    def read(self, problem: Problem, vector: Floats) -> AttackSums:
+        """The coefficients by name."""
+        return AttackSums(*vector[:-2].reshape(4, POINTS), *map(float, vector[-2:]))
+
+
+@dataclass(frozen=True)
+class TiltSums:
+    """What a gradient step needs."""
+
+    loss: float
+    """sum_j l_j, unweighted: what the history shows."""
+    covariance: float
+    """sum_j (w_j s_j - sbar_w) u_j."""
+    grad: Floats
+    """Gradient of sum_j w_j l_j."""
+    penalty_grad: Floats
+    """Gradient of sum_j [(w_j s_j - sbar_w) u_j]^2."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt(_AtPoint):
+    """The sums of a gradient step under the row weights w_j = start + sum_r alpha_r K_jr."""
+
+    kind: ClassVar[str] = "tilt"
+
+    weighting: Floats
+    """start, alpha (R numbers), sbar_w."""
+
+    def check(self, problem: Problem) -> None:
+        """The weights have as many numbers as there are points, and two."""
+        super().check(problem)
+        fitting(self, weighting=(POINTS + 2,))
+
+    def length(self, problem: Problem) -> int:
+        """Loss, covariance and two gradients."""
+        return 2 + 2 * problem.model.size
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The silo's part of the sums."""
+        part, in_a, paired, kernel = self._rows(problem, silo)
+        scores = scores_of(self.theta, part.x, problem.classes)
+        u = scores[:, 0]
+        w = self.weighting[0] + kernel @ self.weighting[1:-1]
+        factor = paired * (w * in_a - self.weighting[-1])
+        slope = slopes_of(probabilities_of(scores), part.y, scores.shape[1])
+        pull = np.zeros_like(scores)
+        pull[:, 0] = 2 * factor**2 * u
+        both = np.concatenate([w[:, None] * slope, pull], axis=1)
+        grads = np.concatenate([both.sum(0)[None], part.x.T @ both])
+        grad, penalty = np.split(grads, 2, axis=1)
+        head = [losses_of(scores, part.y).sum(), factor @ u]
+        return np.concatenate([head, grad.ravel(), penalty.ravel()])
+
+    def read(self, problem: Problem, vector: Floats) -> TiltSums:
+        """The sums by name."""
+        return TiltSums(float(vector[0]), float(vector[1]), *vector[2:].reshape(2, -1))

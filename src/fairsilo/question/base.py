@@ -1,0 +1,215 @@
+"""A question is an object: what is asked, how a silo answers, how the answer is packed.
+
+An engine sends a question to every silo, adds the vectors that come back, and lets the question
+read the sum. The same object answers in a simulation and in a silo far away, so that both give
+the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.dp import Clip, Message, Plan, Release
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator
+from fairsilo.model.base import Model
+from fairsilo.predictor.base import Predictor
+from fairsilo.solver.base import Solver
+from fairsilo.sums.rows import Measure
+
+if TYPE_CHECKING:
+    from fairsilo.data.schema import Schema
+
+ASIDE = 0.2
+"""The share of a silo's training rows that is set aside where a setting is searched for."""
+
+
+class Unfit(FairSiloError):
+    """A question that does not fit the problem that the silos agreed on."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Differential privacy as all parties know it: noise multipliers and bounds of a row."""
+
+    plan: Plan
+    clip: Clip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A training as all parties know it: everything but the rows."""
+
+    model: Model
+    constraints: tuple[Constraint, ...]
+    epsilon: float | tuple[float, ...]
+    """The limit, one for all constraints or one for each; AF's tau."""
+    estimator: Estimator
+    solver: Solver
+    rounds: int
+    seed: int
+    groups: int = 2
+    measure: Measure = "loss"
+    """Whether epsilon limits gaps of losses or of rates."""
+    hidden: tuple[int, ...] = ()
+    """The columns of x that encode the group: AF's adversary must not see them."""
+    rest: bool = False
+    """Whether training leaves out the rows that each silo sets aside; in a silo: whether it may
+    be asked to."""
+    schema: Schema | None = None
+    """How to read a silo's table; None where the rows are arrays already."""
+    promise: Promise | None = None
+    """Differential privacy, or None."""
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.model.classes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many groups and classes there are."""
+        return self.groups, self.model.classes
+
+    @property
+    def limits(self) -> Floats:
+        """One limit per constraint."""
+        return np.array(np.broadcast_to(self.epsilon, len(self.constraints)), np.float64)
+
+    @property
+    def cell_pairs(self) -> tuple[Dgeo, ...]:
+        """The constraints between two cells: what certificates are for."""
+        return tuple(one for one in self.constraints if isinstance(one, Dgeo))
+
+    @property
+    def claims(self) -> tuple[int, ...]:
+        """The classes under which rows are measured beside their own."""
+        return tuple(sorted({one.claim for one in self.constraints if one.claim is not None}))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Training or test rows of one silo."""
+
+    y: Ints
+    s: Ints
+    x: Floats
+    """Encoded rows; without columns before the encoder is fitted."""
+    frame: Any = None
+    """The rows as a table, where there is one."""
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def only(self, rows: Any) -> Part:
+        """Some of the rows."""
+        frame = None if self.frame is None else self.frame[rows]
+        return Part(self.y[rows], self.s[rows], self.x[rows], frame)
+
+
+@dataclass(eq=False)
+class Silo:
+    """One silo's rows, and what it remembers from one question to the next."""
+
+    train: Part
+    test: Part
+    min_cell: int = 0
+    """Cells of fewer training rows take no part in the constraints."""
+    index: int = 0
+    """Its number among the silos: their random draws differ."""
+    memory: MutableMapping[str, Any] = field(default_factory=dict)
+    """Texts, numbers and bytes that must survive a restart."""
+    cache: dict[Any, Any] = field(default_factory=dict)
+    """What can be computed again."""
+    own: Predictor | None = None
+    """The silo's own model, which it shows to nobody (ST, EO, CEO)."""
+    answers: tuple[str | None, tuple[str, ...], tuple[str, ...]] = (None, (), ())
+    """For audits of another model: the columns with its predicted class and probabilities, and the
+    protected classes, of one of which a single column of probabilities is."""
+
+    def rows(self, problem: Problem, rest: bool = False) -> Part:
+        """The rows to train on: all training rows, or those that are not set aside."""
+        if not rest:
+            return self.train
+        if ("rest", problem.seed) not in self.cache:
+            rng = np.random.default_rng([problem.seed, 1, self.index])
+            kept = np.ones(len(self.train), bool)
+            kept[rng.permutation(len(kept))[: round(ASIDE * len(kept))]] = False
+            self.cache["rest", problem.seed] = self.train.only(kept)
+        part: Part = self.cache["rest", problem.seed]
+        return part
+
+
+QUESTIONS: dict[str, type[Question]] = {}
+"""All kinds of questions by name: a silo answers no other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The base of all questions. Fields are texts, numbers and float64 arrays, for the wire."""
+
+    kind: ClassVar[str] = ""
+    moving: ClassVar[bool] = False
+    """Whether the sum belongs to a point theta: then all silos answer, or it is of no use. The
+    sums of other questions are static: they are the same whenever they are asked for."""
+    additive: ClassVar[bool] = False
+    """Whether the answer for several silos' rows together is the sum of their answers."""
+    private: ClassVar[bool] = False
+    """Whether the answer carries noise: such questions only are asked of training rows under
+    differential privacy."""
+
+    def __init_subclass__(cls) -> None:
+        if cls.kind:
+            QUESTIONS[cls.kind] = cls
+
+    def check(self, problem: Problem) -> None:
+        """Raise `Unfit` where a field does not fit the problem."""
+
+    def length(self, problem: Problem) -> int:
+        """How many numbers a silo answers with."""
+        raise NotImplementedError
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The silo's vector, exact."""
+        raise NotImplementedError
+
+    def read(self, problem: Problem, vector: Floats) -> Any:
+        """What the sum over silos says."""
+        raise NotImplementedError
+
+    def implausible(self, problem: Problem, vector: Floats) -> str:
+        """Why no rows could give this sum; empty where some could."""
+        return ""
+
+    def messages(self, problem: Problem, silo: Silo) -> Sequence[Message]:
+        """The answer under differential privacy: sums with their sensitivity, without noise."""
+        raise Unfit(f"question {self.kind!r} has no differential privacy")
+
+    def releases(self, problem: Problem) -> list[Release]:
+        """What the answer costs under differential privacy."""
+        return []
+
+
+class Noisy(Question):
+    """The base of questions whose answer is a list of messages that carry noise."""
+
+    private: ClassVar[bool] = True
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The messages in one vector, before any noise."""
+        return np.concatenate([one.values for one in self.messages(problem, silo)])
+
+
+def fitting(question: Question, **shapes: tuple[int, ...]) -> None:
+    """Raise `Unfit` unless the named arrays have these shapes, and all arrays are finite."""
+    for one in fields(question):
+        value = getattr(question, one.name)
+        if isinstance(value, np.ndarray) and (
+            value.shape != shapes.get(one.name, value.shape) or not np.isfinite(value).all()
+        ):
+            raise Unfit(f"{one.name} of the question {question.kind!r} does not fit the problem")

@@ -1,0 +1,93 @@
+"""What silos say of a model on their rows: tallies, and each silo's own gap of every pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.tally import Tally
+from fairsilo.question.base import Part, Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.model_sums import losses_and_labels
+
+Seen = tuple[Evidence | None, Evidence]
+"""Evidence of the training rows (None: not asked for) and of the test rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluate(Question):
+    """Evidence of training and test rows under the model theta, or under each silo's own."""
+
+    kind: ClassVar[str] = "evaluate"
+
+    theta: Floats
+    """Without numbers: each silo's own model."""
+    test_only: bool = False
+    """Leave the training rows out, as differential privacy demands."""
+    audit: bool = False
+    """An audit sees nothing of cells that a silo finds too small."""
+
+    def check(self, problem: Problem) -> None:
+        """Theta has the model's size, or no numbers."""
+        if self.theta.size:
+            fitting(self, theta=(problem.model.size,))
+
+    def length(self, problem: Problem) -> int:
+        """One or two pieces of evidence."""
+        pairs, claims = len(problem.constraints), bool(problem.claims)
+        one = Evidence.length(problem.groups, problem.classes, pairs, claims)
+        return one if self.test_only else 2 * one
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """Of the training rows, then of the test rows."""
+        parts = [silo.test] if self.test_only else [silo.train, silo.test]
+        claims = bool(problem.claims)
+        return np.concatenate([self._of(problem, silo, p).to_vector(claims) for p in parts])
+
+    def _of(self, problem: Problem, silo: Silo, part: Part) -> Evidence:
+        losses, labels = self._losses(problem, silo, part, part.y)
+        shape = {"groups": problem.groups, "classes": problem.classes}
+        tally = Tally.of(part.y, part.s, labels, losses, **shape)
+        if problem.claims:
+            under = {
+                claim: self._losses(problem, silo, part, np.full_like(part.y, claim))[0]
+                for claim in problem.claims
+            }
+            tally = replace(tally, claimed=claimed(under, part.s, *problem.shape))
+        return Evidence.of_silo(tally, problem.constraints, silo.min_cell if self.audit else 0)
+
+    def _losses(self, problem: Problem, silo: Silo, part: Part, y: Ints) -> tuple[Floats, Ints]:
+        """Losses as if the rows were of the classes y, and predicted classes."""
+        if self.theta.size:
+            return losses_and_labels(problem.model, self.theta, part.x, y)
+        if silo.own is None:
+            raise Unfit("this silo has no model of its own in this training")
+        return silo.own.losses(part.x, y, part.s), silo.own.labels(part.x, part.s, problem.seed)
+
+    def read(self, problem: Problem, vector: Floats) -> Seen:
+        """The evidence of all silos."""
+        parts = [vector] if self.test_only else np.split(vector, 2)
+        shape = (*problem.shape, len(problem.constraints), bool(problem.claims))
+        *train, test = (Evidence.from_vector(part, *shape) for part in parts)
+        return (train[0] if train else None), test
+
+    def implausible(self, problem: Problem, vector: Floats) -> str:
+        """No count and no sum of losses is negative."""
+        for seen in self.read(problem, vector):
+            if seen is not None and (
+                (seen.tally.counts < 0).any() or (seen.tally.losses < 0).any()
+            ):
+                return "a count of rows or a sum of losses is negative"
+        return ""
+
+
+def claimed(under: dict[int, Floats], s: Ints, groups: int, classes: int) -> Floats:
+    """Sums by group of the losses under each claim and of their squares, (2, groups, classes)."""
+    found = np.zeros((2, groups, classes))
+    for claim, losses in under.items():
+        for power, values in enumerate((losses, losses**2)):
+            found[power, :, claim] = np.bincount(s, weights=values, minlength=groups)
+    return found

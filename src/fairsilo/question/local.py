@@ -1,0 +1,92 @@
+"""LCO in a silo: its own constraints, multipliers and penalty, of which only sums ever leave.
+
+    A_i(theta) = sum_j w_j l_j
+                 + sum_k [ psi(lambda_a,k, D_ik - eps_k) + psi(lambda_b,k, -D_ik - eps_k) ]
+    psi(lambda, g) = ( max(0, lambda + rho g)^2 - lambda^2 ) / (2 rho)
+
+D_ik is the silo's own gap of constraint k; lambda_a, lambda_b >= 0 live in the silo. The silo
+answers with A_i, its gradient and Hessian, its loss and max(g, -lambda / rho)^2, summed over both
+sides of all k: zero where every constraint holds and none that is slack has a multiplier. A new
+number of dual steps tells it to take its own: lambda becomes max(0, lambda + rho g) at the theta of
+the question. At turn 0, where a training begins, all lambda are zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fairsilo.arrays import Floats
+from fairsilo.compute import jnp
+from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.model_sums import sums_of
+from fairsilo.question.round import Round, numbers_up, unflatten, weighted_rows
+from fairsilo.solver.base import Order, Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Local(Question):
+    """The augmented Lagrangian at theta, multipliers and gaps staying in the silos."""
+
+    kind: ClassVar[str] = "local"
+    moving: ClassVar[bool] = True
+
+    theta: Floats
+    rho: float
+    turn: int
+    """How many dual steps the silos have been told to take."""
+    totals: Floats
+
+    def check(self, problem: Problem) -> None:
+        """Theta and totals have the problem's sizes, and rho is positive."""
+        pairs, cells = len(problem.constraints), problem.groups * problem.classes
+        fitting(self, theta=(problem.model.size,), totals=(1 + cells + pairs,))
+        if not (0 < self.rho < np.inf) or self.turn < 0:
+            raise Unfit("rho and turn of the question 'local' do not fit the problem")
+
+    def length(self, problem: Problem) -> int:
+        """Value, gradient and Hessian, and two: the plain loss and what is amiss, squared."""
+        return numbers_up(Order.SECOND, problem.model.size, 0) + 2
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The silo's part of the sums; it takes its dual step first, where it is told to."""
+        pairs = len(problem.constraints)
+        multipliers = np.zeros((2, pairs))
+        if self.turn and "multipliers" in silo.memory:
+            multipliers = np.frombuffer(silo.memory["multipliers"]).reshape(2, pairs)
+            if self.turn > int(silo.memory["turn"]):
+                before = replace(self, rho=float(silo.memory["rho"]))
+                multipliers = before._answer(problem, silo, multipliers)[1]
+        silo.memory.update(multipliers=multipliers.tobytes(), turn=self.turn, rho=self.rho)
+        return self._answer(problem, silo, multipliers)[0]
+
+    def _answer(self, problem: Problem, silo: Silo, multipliers: Floats) -> tuple[Floats, Floats]:
+        """The silo's vector, and the multipliers (2, K) after a dual step at theta."""
+        pairs, size, rho = len(problem.constraints), problem.model.size, self.rho
+        own = replace(problem, estimator="local")
+        asked = Round(self.theta, np.zeros(pairs), "first", self.totals)
+        rows = weighted_rows(own, silo, asked)
+        first = sums_of(problem.model, "first", *rows, self.theta, np.zeros(pairs))
+        loss, d = first[0], first[1 : 1 + pairs]
+        grad, jac = np.split(first[1 + pairs :], [size])
+        jac = jac.reshape(pairs, size)
+        over = np.stack([d - problem.limits, -d - problem.limits])
+        pushed = np.maximum(multipliers + rho * over, 0)
+        value = loss + float((pushed**2 - multipliers**2).sum()) / (2 * rho)
+        mu = pushed[0] - pushed[1]
+        second = sums_of(problem.model, "second", *rows, self.theta, mu)
+        upper = np.triu_indices(size)
+        active = np.count_nonzero(pushed, axis=0)
+        penalty = (jac.T * (rho * active)) @ jac
+        triangle = second[-len(upper[0]) :] + penalty[upper]
+        amiss = float((np.maximum(over, -multipliers / rho) ** 2).sum())
+        vector = np.concatenate([[value], grad + mu @ jac, triangle, [loss, amiss]])
+        return vector, pushed
+
+    def read(self, problem: Problem, vector: Floats) -> tuple[Sums, float, float]:
+        """The sums of the augmented Lagrangian, the plain loss and what is amiss, squared."""
+        sums = unflatten(vector[:-2], Order.SECOND, problem.model.size, 0)
+        none = jnp.zeros((0, problem.model.size))
+        return replace(sums, d=none[:, 0], jac=none), float(vector[-2]), float(vector[-1])

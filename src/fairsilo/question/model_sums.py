@@ -1,0 +1,57 @@
+"""What a silo computes with a model: sums of a round, and losses and classes of its rows.
+
+Logistic regression is computed in NumPy (`lr_sums`), any other model by the compiled sums of the
+simulation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.compute import jax, jnp
+from fairsilo.model.base import Model
+from fairsilo.predictor.base import Plain
+from fairsilo.question.lr_sums import linear_sums, losses_of, probabilities_of, scores_of
+from fairsilo.solver.base import Order, Query, Sums
+from fairsilo.sums.rows import Measure, Rows, padded, row_sums
+
+_row_sums = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
+
+
+def sums_of(
+    model: Model,
+    order: str,
+    x: Floats,
+    y: Ints,
+    w: Floats,
+    v: Floats,
+    theta: Floats,
+    mu: Floats,
+    measure: Measure = "loss",
+) -> Floats:
+    """L, D, gradients and the triangle of the Hessian (Gauss-Newton matrix), as one vector."""
+    if model.linear:
+        return linear_sums(order, x, y, w, v, theta, mu, model.classes, measure)
+    rows = padded(Rows(x, y, w, v), 0, len(y))  # type: ignore[arg-type]
+    query = Query(jnp.asarray(theta), jnp.asarray(mu))
+    return flatten(_row_sums(model, Order(order), rows, query, measure))
+
+
+def flatten(sums: Sums) -> Floats:
+    """Sums as one vector: loss, d, grad, jac, one triangle of hess."""
+    parts = [np.atleast_1d(sums.loss), np.asarray(sums.d), np.asarray(sums.grad)]
+    if sums.jac is not None:
+        parts.append(np.asarray(sums.jac).reshape(-1))
+    if sums.hess is not None:
+        parts.append(np.asarray(sums.hess)[np.triu_indices(len(sums.grad))])
+    return np.concatenate(parts).astype(np.float64)
+
+
+def losses_and_labels(model: Model, theta: Floats, x: Floats, y: Ints) -> tuple[Floats, Ints]:
+    """Loss and most probable class of every row; on a tie the lower class."""
+    if not model.linear:
+        plain = Plain(model, theta)
+        return plain.losses(x, y, y), plain.labels(x, y)
+    scores = scores_of(theta, x, model.classes)
+    return losses_of(scores, y), np.argmax(probabilities_of(scores), axis=1).astype(np.int64)

@@ -1,0 +1,142 @@
+"""One round of a solver: L, D_k, their gradients and the Hessian at (theta, mu)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.compute import jnp
+from fairsilo.fairness.constraint import Constraint, Totals
+from fairsilo.fairness.weigh import weigh_silo
+from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.model_sums import sums_of
+from fairsilo.solver.base import Order, Sums
+
+ROUNDING = 1e-6
+"""How far below zero a loss may be from rounding alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Round(Question):
+    """Weighted sums over rows at a point; the weights follow from the counts of all silos."""
+
+    kind: ClassVar[str] = "round"
+    moving: ClassVar[bool] = True
+
+    theta: Floats
+    mu: Floats
+    order: str
+    totals: Floats
+    """The answer to `Counts`."""
+    rest: bool = False
+    """Whether to leave out the rows that each silo sets aside."""
+    limited: bool = True
+    """Whether the problem's constraints count; without them this is plain training."""
+
+    def constraints(self, problem: Problem) -> tuple[Constraint, ...]:
+        """Those that count."""
+        return problem.constraints if self.limited else ()
+
+    def check(self, problem: Problem) -> None:
+        """Theta, mu and totals have the problem's sizes."""
+        pairs, groups = len(self.constraints(problem)), problem.groups
+        fitting(
+            self,
+            theta=(problem.model.size,),
+            mu=(pairs,),
+            totals=(1 + groups * problem.classes + pairs,),
+        )
+        if self.rest and not problem.rest:
+            raise Unfit("the problem sets no rows aside")
+        if self.order not in {order.value for order in Order}:
+            raise Unfit(f"the order {self.order!r} of a round is unknown")
+
+    def length(self, problem: Problem) -> int:
+        """As many numbers as the order asks for."""
+        pairs = len(self.constraints(problem))
+        return numbers_up(Order(self.order), problem.model.size, pairs)
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """The silo's part of the sums."""
+        measure = problem.measure if self.limited else "loss"
+        rows = weighted_rows(problem, silo, self)
+        return sums_of(problem.model, self.order, *rows, self.theta, self.mu, measure)
+
+    def read(self, problem: Problem, vector: Floats) -> Sums:
+        """The sums that the vector stands for."""
+        pairs = len(self.constraints(problem))
+        return unflatten(vector, Order(self.order), problem.model.size, pairs)
+
+    def implausible(self, problem: Problem, vector: Floats) -> str:
+        """The mean loss is never negative; at theta = 0 it is log C, and every gap is 0."""
+        if vector[0] < -ROUNDING:
+            return "the mean loss is negative"
+        pairs = len(self.constraints(problem))
+        if not self.theta.any() and problem.model.linear:
+            if abs(vector[0] - np.log(problem.classes)) > ROUNDING:
+                return "the mean loss of a model without weights is not log(classes)"
+            alone = any(not one.sides(*problem.shape)[1].any() for one in problem.constraints)
+            if not alone and (np.abs(vector[1 : 1 + pairs]) > ROUNDING).any():
+                return "a model without weights has a gap between groups"
+        return ""
+
+
+def weighted_rows(
+    problem: Problem, silo: Silo, question: Round
+) -> tuple[Floats, Ints, Floats, Floats]:
+    """x, y, w and v of the silo's rows; kept until what the weights follow from changes."""
+    key = (
+        problem.estimator,
+        problem.seed,
+        question.constraints(problem),
+        silo.min_cell,
+        question.rest,
+        question.limited,
+        question.totals.tobytes(),
+    )
+    if silo.cache.get("weighted") != key:
+        part = silo.rows(problem, question.rest)
+        totals = Totals.from_vector(question.totals, *problem.shape)
+        if totals.rows < len(part):
+            raise Unfit("the totals count fewer rows than this silo has alone")
+        asked = weigh_silo(
+            part.y, part.s, question.constraints(problem), problem.estimator, totals, silo.min_cell
+        )
+        x = part.x if asked.source is None else part.x[asked.source]
+        silo.cache["weighted"], silo.cache["rows"] = key, (x, asked.y, asked.w, asked.v)
+    rows: tuple[Floats, Ints, Floats, Floats] = silo.cache["rows"]
+    return rows
+
+
+def numbers_up(order: Order, parameters: int, constraints: int) -> int:
+    """How many numbers one silo sends per round; of the Hessian, one triangle."""
+    if order is Order.LAGRANGIAN:
+        return 1 + constraints + parameters
+    first = (1 + constraints) * (1 + parameters)
+    triangle = parameters * (parameters + 1) // 2
+    return first + (triangle if order is Order.SECOND else 0)
+
+
+def numbers_down(parameters: int, constraints: int) -> int:
+    """How many numbers one silo receives per round: theta and mu."""
+    return parameters + constraints
+
+
+def unflatten(vector: Floats, order: Order, parameters: int, constraints: int) -> Sums:
+    """The sums that a vector stands for: loss, d, grad, jac, one triangle of hess."""
+    loss, vector = vector[0], vector[1:]
+    d, vector = vector[:constraints], vector[constraints:]
+    grad, vector = vector[:parameters], vector[parameters:]
+    if order is Order.LAGRANGIAN:
+        return Sums(*map(jnp.asarray, (loss, d, grad)))
+    size = constraints * parameters
+    jac, vector = vector[:size].reshape(constraints, parameters), vector[size:]
+    if order is Order.FIRST:
+        return Sums(*map(jnp.asarray, (loss, d, grad, jac)))
+    hess = np.zeros((parameters, parameters))
+    rows, columns = np.triu_indices(parameters)
+    hess[rows, columns] = hess[columns, rows] = vector
+    return Sums(*map(jnp.asarray, (loss, d, grad, jac, hess)))

@@ -1,0 +1,350 @@
+"""metrics.json: what is known of a trained model, from tallies of rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
+from fairsilo.evaluate.certificate import Names, certify, refuse
+from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.metrics import accuracy as accuracy_of
+from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
+from fairsilo.method import METHODS, Trained
+from fairsilo.predictor import Predictor
+from fairsilo.predictor.answers import on_own_rows
+from fairsilo.question import Problem
+from fairsilo.question.evaluate import claimed
+from fairsilo.run.gaps import constraint_gaps, gaps_of
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared
+from fairsilo.run.problem import SETUP_EXCHANGES, Posed
+from fairsilo.solver import Agp, Outcome, Status
+
+Metrics = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is said of the training rows: measured, or under differential privacy released."""
+
+    figures: Metrics
+    """`train` of metrics.json."""
+    by_client: list[Metrics]
+    reason: str
+    common: int
+    """The most frequent class."""
+    gaps: list[Metrics] | None = None
+    """Of every constraint, its gap in losses and in rates."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of the trained model on rows."""
+
+    training: Training
+    test: Sequence[Evidence]
+    """Of every predictor on all test rows; or one, where each silo tested its own model."""
+    clients: int
+    sent: dict[str, int]
+    """bytes_up, bytes_down and setup_exchanges."""
+    by_silo: bool
+    """Whether test rows belong to silos."""
+
+
+def seen_here(
+    options: Options,
+    prepared: Prepared,
+    problem: Problem,
+    trained: Trained,
+    training: Training | None = None,
+) -> Seen:
+    """What a simulation knows: all rows."""
+    clients, method = prepared.federation.clients, METHODS[options.method]
+    pooled = options.engine == "pooled" and not method.own_solver
+    single = isinstance(problem.solver, Agp) and pooled
+    return Seen(
+        training or measure_training(options, prepared, problem, trained),
+        [test_evidence(prepared, one, options.seed) for one in trained.predictors],
+        clients,
+        {**bytes_sent(trained, clients, single), "setup_exchanges": SETUP_EXCHANGES + method.setup},
+        prepared.test_client is not None,
+    )
+
+
+def measure(
+    options: Options,
+    posed: Posed,
+    problem: Problem,
+    trained: Trained,
+    seen: Seen,
+    seconds: float,
+) -> Metrics:
+    """The promised keys of metrics.json, and what the report shows beside them."""
+    training, test, method = seen.training, seen.test, METHODS[options.method]
+    limited = method.limits == "loss" and options.target_deo is None
+    outcome, schema = trained.outcome, posed.schema
+    whole = reduce(add, (one.tally for one in test))
+    limit = float(np.max(problem.epsilon)) if limited else None
+    found = {
+        "method": options.method,
+        **({} if options.after is None else {"after": options.after}),
+        "solver": "own" if method.own_solver else problem.solver.name,
+        "model": options.model,
+        "estimator": problem.estimator if method.shared else None,
+        "notion": options.notion,
+        "epsilon": limit,
+        "target_deo": options.target_deo,
+        **({"tau": options.epsilon} if method.limits == "tau" else {}),
+        "clients": seen.clients,
+        "rounds": outcome.rounds,
+        "rounds_before": trained.rounds_before,
+        "converged": outcome.status is Status.CONVERGED,
+        "reason": training.reason,
+        "train": training.figures,
+        "test": {
+            "rows": int(test[0].tally.counts.sum()),
+            **on_average(posed, test),
+            "cells": cells_of([one.tally for one in test], schema.groups, schema.classes),
+            **_claims(posed, test),
+        },
+        "constraints": constraint_gaps(
+            posed, problem.epsilon if limited else None, training.gaps, whole
+        ),
+        "constant": constant_metrics(posed, test[0].tally, training.common),
+        "certificate": _certificate(
+            options, posed, test, problem.epsilon if limited else None, seen.by_silo
+        ),
+        **seen.sent,
+        "seconds": seconds,
+        "notes": list(trained.notes),
+        "by_client": training.by_client,
+    }
+    return without_figures(found) if outcome.status is Status.DIVERGED else found
+
+
+def measure_training(
+    options: Options, prepared: Prepared, problem: Problem, trained: Trained
+) -> Training:
+    """The training rows as they are. One model per client is measured client by client."""
+    (silos,) = tallies_of_clients(prepared, [trained], options.seed)
+    whole = sum(silos[1:], start=silos[0])
+    by_client = dict(zip(prepared.client_names, silos, strict=True))
+    reason = explain(problem, trained, whole, prepared)
+    return training_of(prepared, whole, dgeo_mean(silos, prepared.constraints), by_client, reason)
+
+
+def training_of(
+    posed: Posed, whole: Tally, mean: float | None, by_client: dict[str, Tally], reason: str
+) -> Training:
+    """What the tally of all training rows says; `mean` is the mean of the clients' own gaps."""
+    pairs = posed.constraints
+    return Training(
+        figures={
+            "rows": int(whole.counts.sum()),
+            "loss": loss(whole),
+            "accuracy": accuracy_of(whole),
+            "deo": deo(whole, posed.compared),
+            "rate_gap": deo(whole, pairs),
+            "dgeo_mean": mean,
+            "dgeo_pooled": dgeo_pooled(whole, pairs),
+        },
+        by_client=clients_of(by_client, pairs),
+        reason=reason,
+        common=int(np.argmax(whole.cells.sum(axis=0))),
+        gaps=[gaps_of(whole, pair) for pair in pairs],
+    )
+
+
+def tallies_of_clients(
+    prepared: Prepared, trained: Sequence[Trained], seed: int
+) -> list[list[Tally]]:
+    """For each training, of each client's training rows, by the common model or by its own."""
+    federation = prepared.federation
+    found = []
+    answers = on_own_rows([one.predictors for one in trained], federation, seed)
+    for one, (labels, losses) in zip(trained, answers, strict=True):
+        own = itertools.cycle(one.predictors)
+        tallies = Tally.of_clients(
+            federation.y,
+            federation.s,
+            labels,
+            losses,
+            offsets=federation.offsets,
+            groups=federation.groups,
+            classes=federation.classes,
+        )
+        found.append(
+            [
+                _with_claims(tally, next(own), part.x, part.y, part.s, prepared)
+                for tally, part in zip(tallies, federation.parts(), strict=True)
+            ]
+        )
+    return found
+
+
+def bytes_sent(trained: Trained, clients: int, single: bool) -> dict[str, int]:
+    """What all clients together sent and received in training; `single`: as float32."""
+    times = (4 if single else 8) * clients * (trained.outcome.rounds + trained.rounds_before)
+    return {
+        "bytes_up": trained.numbers_up * times,
+        "bytes_down": trained.numbers_down * times,
+    }
+
+
+def without_figures(metrics: Metrics) -> Metrics:
+    """The metrics of a diverged run: its last point is no model, so nothing is said of it."""
+
+    def emptied(part: Metrics) -> Metrics:
+        return {key: part[key] if key in ("rows", "client") else None for key in part}
+
+    return {
+        **metrics,
+        "train": emptied(metrics["train"]),
+        "test": {**emptied(metrics["test"]), "cells": [], "claims": []},
+        "certificate": refuse("training diverged", metrics["certificate"]["limit"]),
+        "constraints": [
+            {**one, "train": emptied(one["train"]), "test": emptied(one["test"])}
+            for one in metrics["constraints"]
+        ],
+        "by_client": [emptied(one) for one in metrics["by_client"]],
+    }
+
+
+def tally_of(
+    predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared, seed: int
+) -> Tally:
+    """Counts and losses of a predictor on some rows."""
+    groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
+    labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
+    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
+    return _with_claims(tally, predictor, x, y, s, prepared)
+
+
+def _with_claims(
+    tally: Tally, predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared
+) -> Tally:
+    """The tally, with the losses under the classes that constraints claim."""
+    groups, classes = tally.losses.shape
+    claims = {one.claim for one in prepared.constraints if one.claim is not None}
+    if not claims:
+        return tally
+    under = {claim: predictor.losses(x, np.full_like(y, claim), s) for claim in claims}
+    return replace(tally, claimed=claimed(under, s, groups, classes))
+
+
+def ending(
+    outcome: Outcome, tolerance: float, tally: Tally, classes: Sequence[str], rows: str = "training"
+) -> str:
+    """Why a solver ended, in words; a collapsed model is called so even where it converged.
+
+    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named.
+    """
+    last = outcome.last
+    left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
+    limit = f"tolerance {tolerance:.0e}"
+    reason = {
+        Status.CONVERGED: f"converged: {left}, {limit}",
+        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {limit}",
+        Status.STALLED: f"not converged: no further progress with {left}, {limit}",
+        Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
+    }[outcome.status]
+    predicted = tally.counts.sum(axis=(0, 1))
+    if outcome.status is not Status.DIVERGED and np.count_nonzero(predicted) == 1:
+        name = classes[int(np.argmax(predicted))]
+        reason = f"collapsed to a constant: every {rows} row is predicted {name!r}; {reason}"
+    return reason
+
+
+def explain(problem: Problem, trained: Trained, train: Tally, prepared: Prepared) -> str:
+    """`ending`, and how many of several clients' models are constant."""
+    classes = prepared.schema.classes
+    reason = ending(trained.outcome, problem.solver.tolerance, train, classes)
+    if reason.startswith(("collapsed", "diverged")):
+        return reason
+    last, alone = trained.outcome.last, limited_alone(problem)
+    if alone and trained.outcome.status is not Status.CONVERGED and last.violation > 0:
+        return (
+            f"{reason}; no model was found that keeps the mean loss of every group within the "
+            f"limit, the closest has {float(np.abs(last.d).max()):.4f}: raise epsilon"
+        )
+    if len(trained.predictors) > 1:
+        x, s = prepared.test_x, prepared.test_s
+        constant = sum(len(np.unique(one.labels(x, s, 0))) == 1 for one in trained.predictors)
+        if constant:
+            count = f"{constant} of {len(trained.predictors)} clients' models"
+            return f"collapsed to a constant: {count} give every test row one class; {reason}"
+    return reason
+
+
+def limited_alone(problem: Problem) -> bool:
+    """Whether a group's loss is limited by itself: of all notions this one can be too much."""
+    return any(not one.sides(*problem.shape)[1].any() for one in problem.constraints)
+
+
+def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:
+    """What the test rows say of a predictor: silo by silo where they belong to silos."""
+    schema, x, y, s = prepared.schema, prepared.test_x, prepared.test_y, prepared.test_s
+    predicted, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
+    owner = np.zeros_like(y) if prepared.test_client is None else prepared.test_client
+    shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
+    tallies = (
+        _with_claims(
+            Tally.of(y[of], s[of], predicted[of], losses[of], **shape),
+            predictor, x[of], y[of], s[of], prepared,
+        )
+        for of in (owner == k for k in range(int(owner.max(initial=0)) + 1))
+    )  # fmt: skip
+    pairs = prepared.cell_pairs
+    return reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
+
+
+def _claims(posed: Posed, test: Sequence[Evidence]) -> Metrics:
+    """The losses of the test rows under the classes that constraints claim, where they do."""
+    claims = sorted({one.claim for one in posed.constraints if one.claim is not None})
+    if not claims or len(test) > 1:
+        return {}
+    schema = posed.schema
+    return {"claims": claims_of(test[0].tally, schema.groups, schema.classes, claims)}
+
+
+def _certificate(
+    options: Options,
+    posed: Posed,
+    test: Sequence[Evidence],
+    epsilon: float | Sequence[float] | None,
+    by_silo: bool,
+) -> Metrics:
+    limit = None if epsilon is None else float(np.min(epsilon))
+    if len(test) > 1 or METHODS[options.method].own_models:
+        return refuse("this method leaves one model per client, and a certificate is of one", limit)
+    if len(posed.cell_pairs) < len(posed.constraints):
+        return refuse("a certificate is of equal opportunity between pairs of groups", limit)
+    names = Names(posed.schema.groups, posed.schema.classes)
+    return certify(test[0], posed.cell_pairs, names, epsilon, by_silo=by_silo)
+
+
+def on_average(posed: Posed, test: Sequence[Evidence]) -> dict[str, float | None]:
+    """Test metrics, averaged over the predictors."""
+    return average([summary(one.tally, posed.constraints, posed.compared) for one in test])
+
+
+def constant_tally(test: Tally, common: int) -> Tally:
+    """Of the test rows, were all of them given one class: without losses."""
+    counts = np.zeros_like(test.counts)
+    counts[:, :, common] = test.cells
+    return Tally(counts, np.zeros_like(test.losses), np.zeros_like(test.squares))
+
+
+def constant_metrics(posed: Posed, test: Tally, common: int) -> dict[str, float | None]:
+    """Always the most frequent training class: what any model has to beat."""
+    result = summary(constant_tally(test, common), posed.constraints, posed.compared)
+    result.pop("dgeo_pooled")
+    return result

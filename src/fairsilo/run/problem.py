@@ -1,0 +1,257 @@
+"""From options and a schema to what is trained, by asking silos: the only way to prepare.
+
+A simulation asks silos in this process, a network run asks silos far away; both get the same
+encoder, groups and constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.data import Encoder, Schema, pool
+from fairsilo.data.bounded import bounds_of, encoder_of_sums, sensitivity
+from fairsilo.data.groups import pooled_index
+from fairsilo.dp import Budget, Clip, Plan, Split
+from fairsilo.errors import FairSiloError
+from fairsilo.fairness import Constraint, Dgeo, Totals, check_defined
+from fairsilo.fairness.words import describe
+from fairsilo.method import METHODS
+from fairsilo.method.target import proxy
+from fairsilo.model import MODELS
+from fairsilo.question import Columns, Counts, NoisyColumns, Problem
+from fairsilo.question.base import Promise
+from fairsilo.run.constraints import Compared, compare, groups_of
+from fairsilo.run.options import Options
+from fairsilo.solver import SOLVERS, Solver
+
+ROUNDS = {"newton": 150, "lbfgs": 300, "agp": 20_000}
+"""The most rounds a solver gets unless the options say otherwise."""
+PRIVATE_ROUNDS = {"newton": 6, "agp": 1000}
+"""Rounds under differential privacy, where every one costs noise."""
+LARGEST_MATRIX = {"lr": 2_000, "mlp": 400}
+"""Models with more parameters train by L-BFGS: the rounds that a (p, p) matrix saves no longer
+pay for computing and sending it (ADULT's network, p = 881: 13 s by L-BFGS, minutes by Newton)."""
+SMALLEST = 100
+"""Of intersections, groups with fewer rows in a protected class are pooled unless the options say
+otherwise: the rate of 100 rows is known to within ten points."""
+SETUP_EXCHANGES = 2
+"""Before the first round the silos send the encoder's sums, then the counts of their cells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posed:
+    """A training before any row is weighed: how tables are read, and what is constrained."""
+
+    schema: Schema
+    encoder: Encoder
+    constraints: tuple[Constraint, ...]
+    protected_class: str
+    groups: tuple[str, ...]
+    """The groups that are compared, in the user's order."""
+    group_columns: tuple[int, ...]
+    """The encoded columns that give the group away."""
+    pairs: tuple[Constraint, ...] = ()
+    """What DEO and fairness are measured on; empty where that is what is constrained."""
+    epsilon: float | tuple[float, ...] | None = None
+    """The limit, or one for each constraint; None is the options' own."""
+
+    @property
+    def compared(self) -> tuple[Constraint, ...]:
+        """The groups that are compared in the protected classes, whatever is constrained."""
+        return self.pairs or self.constraints
+
+    @property
+    def cell_pairs(self) -> tuple[Dgeo, ...]:
+        """The constraints between two cells: what certificates are for."""
+        return tuple(one for one in self.constraints if isinstance(one, Dgeo))
+
+    @property
+    def encoder_width(self) -> int:
+        """How many numbers a row is encoded into."""
+        return len(self.encoder.feature_names)
+
+    def describe(self, constraint: Constraint) -> str:
+        """A constraint in words: "Female - Male in >50K"."""
+        return describe(constraint, self.schema.groups, self.schema.classes)
+
+
+def pose(
+    options: Options,
+    schema: Schema,
+    engine: Any,
+    *,
+    protected: Sequence[int],
+    groups: Sequence[str] | None,
+    hidden: Iterable[str],
+) -> Posed:
+    """Pool small groups, choose the constraints, fit the encoder: what silos tell are sums.
+
+    `protected` are classes as indices, none: nothing is compared. `hidden` are the columns that
+    name the group. `engine` has the silos' tables.
+    """
+    smallest = pooled_below(options, schema) if protected else 0
+    if smallest:
+        cells = engine.ask(unencoded(options, schema), Counts()).cells
+        before, schema = schema, pool(schema, cells[:, list(protected)], smallest)
+        engine.regroup(schema, cells, pooled_index(before, schema))
+    encoder = fit_encoder(options, schema, engine)
+    return posed_from(options, schema, encoder, protected=protected, groups=groups, hidden=hidden)
+
+
+def posed_from(
+    options: Options,
+    schema: Schema,
+    encoder: Encoder,
+    *,
+    protected: Sequence[int],
+    groups: Sequence[str] | None,
+    hidden: Iterable[str],
+) -> Posed:
+    """The constraints on these groups, with an encoder that is fitted already."""
+    chosen: tuple[str, ...] = ()
+    asked = Compared((), (), options.epsilon)
+    if protected:
+        chosen = groups_of(schema, groups)
+        asked = compare(schema, options, chosen, protected)
+    return Posed(
+        schema=schema,
+        encoder=encoder,
+        constraints=asked.constraints,
+        protected_class=", ".join(schema.classes[c] for c in protected),
+        groups=chosen,
+        group_columns=encoded_columns(hidden, encoder),
+        pairs=asked.pairs,
+        epsilon=asked.epsilon,
+    )
+
+
+def fit_encoder(options: Options, schema: Schema, engine: Any) -> Encoder:
+    """The encoder, from the silos' sums: exact, or under differential privacy released."""
+    problem = unencoded(options, schema)
+    if problem.promise is None:
+        return Encoder.fit(schema, engine.ask(problem, Columns()))
+    bounds_of(schema)
+    noise = engine.deviation(sensitivity(schema), problem.promise.plan.encoder)
+    return encoder_of_sums(schema, engine.ask(problem, NoisyColumns()), noise)
+
+
+def unencoded(options: Options, schema: Schema) -> Problem:
+    """What is known before there is an encoder: the table, and no inputs of the model."""
+    model = MODELS[options.model](0, len(schema.classes))
+    return Problem(
+        model=model,
+        constraints=(),
+        epsilon=0.0,
+        estimator="pooled",
+        solver=solver_of(options, 0),
+        rounds=1,
+        seed=options.seed,
+        groups=len(schema.groups),
+        schema=schema,
+        promise=promise_of(options),
+    )
+
+
+def plan(options: Options, posed: Posed) -> Problem:
+    """The problem that the options describe, with the defaults filled in."""
+    model = MODELS[options.model](posed.encoder_width, len(posed.schema.classes))
+    name = solver_name(options, model.size)
+    method = METHODS[options.method]
+    searched = options.target_deo is not None and options.target_by == "search"
+    return Problem(
+        model=model,
+        constraints=posed.constraints,
+        epsilon=options.epsilon if posed.epsilon is None else posed.epsilon,
+        estimator=method.estimator or options.estimator,  # type: ignore[arg-type]
+        solver=solver_of(options, model.size),
+        rounds=rounds_of(options, name),
+        seed=options.seed,
+        groups=len(posed.schema.groups),
+        hidden=posed.group_columns,
+        schema=posed.schema,
+        promise=promise_of(options),
+        measure="rate" if options.target_deo is not None and not searched else "loss",
+    )
+
+
+def aimed(options: Options, problem: Problem, totals: Totals) -> Problem:
+    """The problem with its target in rates, where it has one that training aims at directly."""
+    if options.target_deo is not None and options.target_by == "proxy":
+        return proxy(problem, totals, options.target_deo)
+    return problem
+
+
+def solver_of(options: Options, parameters: int) -> Solver:
+    """The options' own solver, or the one of that name."""
+    if options.solver is None or isinstance(options.solver, str):
+        return SOLVERS[solver_name(options, parameters)]()
+    return options.solver
+
+
+def solver_name(options: Options, parameters: int) -> str:
+    """The solver of the options, or the better one for so many parameters."""
+    if options.solver_name is not None:
+        return options.solver_name
+    if options.dp_epsilon is not None:
+        return "newton" if options.model == "lr" else "agp"
+    return "newton" if parameters <= LARGEST_MATRIX.get(options.model, 400) else "lbfgs"
+
+
+def rounds_of(options: Options, solver: str) -> int:
+    """The most rounds."""
+    if options.rounds is not None:
+        return options.rounds
+    if options.dp_epsilon is not None:
+        return PRIVATE_ROUNDS.get(solver, 1000)
+    return METHODS[options.after or options.method].rounds or ROUNDS.get(solver, 300)
+
+
+def promise_of(options: Options) -> Promise | None:
+    """Differential privacy as the options plan it."""
+    if options.dp_epsilon is None:
+        return None
+    solver = solver_name(options, 0)
+    budget = Budget(options.dp_epsilon, options.dp_delta)
+    rounds = rounds_of(options, solver)
+    shares = Split(*options.dp_split)
+    return Promise(Plan.of(budget, shares, rounds, solver == "newton"), Clip(options.dp_clip))
+
+
+def check_rows(options: Options, posed: Posed, totals: Totals) -> None:
+    """Refuse rows that no training or no constraint can use."""
+    schema, method = posed.schema, METHODS[options.method]
+    by_class = totals.cells.sum(axis=0)
+    if np.count_nonzero(by_class) < 2 and totals.rows == totals.cells.sum():
+        only = schema.classes[int(np.argmax(by_class))]
+        raise FairSiloError(
+            f"all training rows are of class {only!r}: give rows of at least two classes"
+        )
+    if method.shared:
+        estimator = method.estimator or options.estimator
+        check_defined(posed.constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
+
+
+def pooled_below(options: Options, schema: Schema) -> int:
+    """Below how many rows a group is pooled; 0 for never."""
+    if options.pool is not None:
+        return options.pool
+    return SMALLEST if schema.group_columns else 0
+
+
+def encoded_columns(names: Iterable[str], encoder: Encoder) -> tuple[int, ...]:
+    """Where the features of these names ended up: "sex=Female", "ethnicity"."""
+    names = tuple(names)
+    return tuple(
+        i
+        for i, feature in enumerate(encoder.feature_names)
+        if any(feature == name or feature.startswith((f"{name}=", f"{name} (")) for name in names)
+    )
+
+
+def with_solver(problem: Problem, solver: Solver, rounds: int) -> Problem:
+    """The same training by another solver."""
+    return replace(problem, solver=solver, rounds=rounds)

@@ -1,0 +1,70 @@
+"""The silos' node keys: ECDSA keys from ssh-keygen, by which Flower identifies SuperNodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from fairsilo.secagg.errors import SecureAggregationError
+
+NodeKey = ec.EllipticCurvePrivateKey
+LABEL = b"fairsilo secure aggregation 1\0"
+
+
+def load_node_key(source: str | Path | bytes) -> NodeKey:
+    """The private key in an OpenSSH or PEM file, or in the bytes of one."""
+    try:
+        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    except OSError as error:
+        raise SecureAggregationError(f"The node key {source!s} cannot be read.") from error
+    where = "in memory" if isinstance(source, bytes) else str(source)
+    try:
+        if b"BEGIN OPENSSH" in data:
+            key: object = serialization.load_ssh_private_key(data, password=None)
+        else:
+            key = serialization.load_pem_private_key(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise SecureAggregationError(
+            f"The node key {where} is no private key without a password; "
+            "make one with: ssh-keygen -t ecdsa -b 384 -N ''."
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise SecureAggregationError(
+            f"The node key {where} is not ECDSA; make one with: ssh-keygen -t ecdsa -b 384."
+        )
+    return key
+
+
+def read_public_key(silo: str, text: str) -> ec.EllipticCurvePublicKey:
+    """The public key in a line in OpenSSH format, as in the federation file."""
+    try:
+        key = serialization.load_ssh_public_key(text.strip().encode())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise SecureAggregationError(
+            f"The public key of silo {silo} in the federation file cannot be read."
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise SecureAggregationError(f"The public key of silo {silo} is not ECDSA.")
+    return key
+
+
+def public_bytes(key: ec.EllipticCurvePublicKey) -> bytes:
+    """The key itself, without the comment of its line."""
+    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+
+
+def sign(key: NodeKey, kind: str, payload: bytes) -> bytes:
+    """A signature that is valid for messages of this kind only."""
+    return key.sign(LABEL + kind.encode() + b"\0" + payload, ec.ECDSA(hashes.SHA384()))
+
+
+def verified(key: ec.EllipticCurvePublicKey, kind: str, payload: bytes, signature: bytes) -> bool:
+    """Whether the holder of `key` signed `payload` as a message of this kind."""
+    try:
+        key.verify(signature, LABEL + kind.encode() + b"\0" + payload, ec.ECDSA(hashes.SHA384()))
+    except InvalidSignature:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""docs/what-works.md is what its program writes, and federation files agree with it."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairsilo.data import Encoder
+from fairsilo.data.encoder import Scaling
+from fairsilo.network.federation_file import FederationFile, Member, Privacy, scalings_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+MEMBERS = tuple(Member(name=f"silo{k}", public_key=f"ecdsa key{k}") for k in range(3))
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("what_works", DOCS / "what_works.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["what_works"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def over_a_network(tool: ModuleType, values: dict[str, str], masks: bool) -> str:
+    """What a federation file with these values says, or the training by it; empty: nothing."""
+    schema, settings = tool.settings_of(values)
+    settings.pop("group")
+    private = settings.pop("dp_epsilon", None)
+    try:
+        agreed = FederationFile(
+            table=schema,
+            split="part",
+            silos=MEMBERS,
+            secure_aggregation=masks,
+            dp=None if private is None else Privacy(epsilon=private),
+            rounds=6,
+            **settings,
+        )
+    except ValidationError as error:
+        return str(error.errors()[0]["msg"])
+    encoder = Encoder(schema, (Scaling(0.0, 1.0, True),) * len(schema.numbers))
+    problem = agreed.problem(scalings_of(encoder))
+    return str(tool._started(agreed.options(), problem, tool.DRY["clientwise"]))
+
+
+def test_the_page_is_what_the_program_writes(tool: ModuleType) -> None:
+    assert tool.page() == (DOCS / "what-works.md").read_text(), "run python docs/what_works.py"
+
+
+@pytest.mark.parametrize("masks", [True, False], ids=["masks", "clear"])
+def test_federation_files_take_what_the_page_says(tool: ModuleType, masks: bool) -> None:
+    """Every value and every pair of values."""
+    accepted = 0
+    for values in itertools.chain(tool.combinations(1), tool.combinations(2)):
+        why = tool.why_not(values)
+        assert why in over_a_network(tool, values, masks), values
+        assert bool(why) == bool(over_a_network(tool, values, masks)), values
+        accepted += not why
+    assert accepted > 250
+
+
+def test_whatever_has_no_refused_part_is_accepted(tool: ModuleType) -> None:
+    """Of all combinations some, drawn: those that the page claims are taken everywhere."""
+    draw = random.Random(0)
+    drawn: list[dict[str, Any]] = [
+        {factor: draw.choice(list(values)) for factor, values in tool.FACTORS.items()}
+        for _ in range(6000)
+    ]
+    claimed = [values for values in drawn if not tool.why_not(values)]
+    assert len(claimed) > 100
+    for values in claimed:
+        assert tool.refusals(values)["clientwise"] == "", values
+        assert over_a_network(tool, values, masks=True) == "", values
+
+
+def test_a_refusal_is_found(tool: ModuleType) -> None:
+    assert "two classes" in tool.why_not({"method": "af", "classes": "three classes"})
+    assert not tool.why_not({"method": "lco", "solver": "solver agp"}, "pooled")
+    assert "newton" in tool.why_not({"method": "lco", "solver": "solver agp"})

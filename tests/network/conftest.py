@@ -1,0 +1,30 @@
+"""Fixtures that several tests of silos share."""
+
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+LONGEST = 600
+"""Seconds that one test with real processes may take, on the slowest machine."""
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No noise; clipping, rounding to the grid and the ledgers stay."""
+    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
+
+
+@pytest.fixture
+def bounded() -> Iterator[None]:
+    """Fail the test if it takes longer than LONGEST."""
+
+    def over(*_: object) -> None:
+        raise TimeoutError(f"the test took more than {LONGEST} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(LONGEST)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

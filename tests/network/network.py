@@ -1,0 +1,232 @@
+"""One running federation that the process tests share: SuperLink, nodes, a proxy between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.aggregate import Plain
+from fairsilo.network.engine import Network
+from fairsilo.network.federation_file import FILE, Member
+from fairsilo.network.journal import Journal
+from fairsilo.network.ops.certificates import CA, make_certificates
+from fairsilo.network.ops.demo import make_demo
+from fairsilo.network.ops.keys import make_key
+from fairsilo.network.ops.launch import (
+    PATIENCE,
+    Event,
+    RunConfig,
+    await_superlink,
+    register,
+    run_and_follow,
+    start_node,
+    start_superlink,
+)
+from fairsilo.network.ops.processes import Processes, free_ports, is_alive, processes
+from fairsilo.network.ops.workspace import Workspace
+from fairsilo.network.settings import read_settings
+from fairsilo.network.silo import answer
+from fairsilo.network.train import train_over
+from fairsilo.network.transport import Fault, Traffic
+from fairsilo.network.wire import Ask, Record, Reply
+from tests.network.proxy import Proxy, recording
+
+ROWS = 400
+"""Of every silo."""
+HOOK = """
+import sys
+
+if "fairsilo.network.ops.worker" in sys.orig_argv:
+    import fairsilo.network.client as client
+    honest = client.reply_to
+
+    def reply_to(record, path, memory, run):
+        import time
+        from pathlib import Path
+        import numpy as np
+        how = Path(path).with_name("how.txt")
+        kind, how = how.read_text().split() if how.exists() else ("nothing", "honest")
+        reply = honest(record, path, memory, run)
+        if record.get("kind", record.get("ask.kind")) != kind:
+            return reply
+        if how == "nan":
+            vector = np.frombuffer(reply["vector"], "<f8")
+            reply["vector"] = (vector * np.nan).tobytes()
+        if how == "oversized":
+            reply["vector"] = np.ones(2_500_000).tobytes()
+        if how == "round":
+            reply["number"] += 1
+        if how == "silent":
+            Path(path).with_name("asked").touch()
+            while not Path(path).with_name("answer").exists():
+                time.sleep(0.2)
+        return reply
+
+    client.reply_to = reply_to
+"""
+"""Python runs it at the start of a silo's worker: where a how.txt lies beside its settings, the
+silo misbehaves. It takes the silo's own hand, since no app that is sent is run any more."""
+
+
+@dataclass
+class Net:
+    """The folder, its processes, and the proxy with the silos' messages."""
+
+    space: Workspace
+    group: Processes
+    proxy: Proxy
+    all: tuple[Member, ...] = ()
+    """All silos that have a key; the federation file may name fewer."""
+    pace: float = 15.0
+    """Seconds that an exchange takes on this machine, measured in the first run."""
+
+    def __post_init__(self) -> None:
+        self.all = self.space.agreed.silos
+
+    @property
+    def patience(self) -> float:
+        """The timeout in seconds for answers while another silo stays silent."""
+        return round(max(20.0, 3 * self.pace))
+
+    def agree(self, **changes: Any) -> None:
+        """Write a new federation file for all; nodes read theirs again for every message."""
+        agreed = self.space.agreed.model_copy(update=changes)
+        self.space.federation.write_text(agreed.text)
+        for name in agreed.names:
+            (self.space.silo(name) / FILE).write_text(agreed.text)
+
+    def start(self, name: str) -> None:
+        """Start a node, which reaches the SuperLink through the proxy."""
+        start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address)
+
+    def worker(self, name: str) -> int:
+        """The number of the process that answers for a silo."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                line = (process / "cmdline").read_bytes()
+                here = (process / "cwd").readlink() == self.space.silo(name)
+                if here and b"fairsilo.network.ops.worker" in line and is_alive(int(process.name)):
+                    return int(process.name)
+        return 0
+
+    def start_all(self) -> None:
+        """Start the nodes that are not running of all silos in the federation file."""
+        for name in self.space.agreed.names:
+            if not self.group.alive(name):
+                self.start(name)
+
+    def start_stranger(self, name: str) -> None:
+        """Start an unknown node, with the settings of silo-1 but another key or CA."""
+        own = self.space.silo(name)
+        ignored = shutil.ignore_patterns("*.key*", ".flwr")
+        shutil.copytree(self.space.silo("silo-1"), own, ignore=ignored)
+        make_key(own / "node.key", name)
+        if name == "other-ca":
+            (own / CA).unlink()
+            make_certificates(own / "other", "127.0.0.1")
+            shutil.copy(own / "other" / CA, own / CA)
+        self.start(name)
+
+    def run(
+        self, out: Path, watch: Callable[[Event], None] = lambda event: None, **how: Any
+    ) -> None:
+        """`fairsilo flower run`, retried until the SuperLink is up."""
+        for _ in range(60):
+            try:
+                run_and_follow(self.space, RunConfig(out=out, **how), watch)
+            except FairSiloError as error:
+                if "did not start" not in str(error):
+                    raise
+                time.sleep(1)
+            else:
+                return
+        pytest.fail("the SuperLink did not come up")
+
+
+@contextmanager
+def federation(folder: Path, silos: int) -> Iterator[Net]:
+    """SuperLink, proxy and registered silos that allow answers in the clear; no nodes yet."""
+    space = make_demo(folder / "work", silos, rows=ROWS * silos, rounds=2)
+    for name in space.agreed.names:
+        settings = space.silo(name) / "silo.toml"
+        settings.write_text(settings.read_text().replace("plain = false", "plain = true"))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        recording(space) as proxy,
+        processes(folder / "logs") as group,
+    ):
+        (folder / "hook").mkdir()
+        (folder / "hook" / "sitecustomize.py").write_text(HOOK)
+        paths = [str(folder / "hook"), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        start_superlink(space, group)
+        await_superlink(space, group)
+        register(space, PATIENCE)
+        yield Net(space, group, proxy)
+    assert not [line for line in command_lines() if str(folder) in line]
+
+
+def metrics_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "metrics.json").read_text())
+    return found
+
+
+def wait_for(log: Callable[[], str], text: str, seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while text not in log():
+        assert time.monotonic() < deadline, f"{text!r} never came in:\n{log()[-2000:]}"
+        time.sleep(0.3)
+
+
+@dataclass
+class OpenPost:
+    """Silos in this process that answer in the clear, ignoring the federation file."""
+
+    space: Workspace
+    vectors: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def present(self) -> tuple[str, ...]:
+        return self.space.agreed.names
+
+    def exchange(self, letters: Mapping[str, Record], timeout: float) -> dict[str, Record | Fault]:
+        answers: dict[str, Record | Fault] = {}
+        for name, record in letters.items():
+            ask, memory = Ask.from_record(record), self.memories.setdefault(name, {})
+            settings = read_settings(self.space.silo(name) / "silo.toml")
+            self.vectors.append(answer(settings, self.space.agreed, ask, memory))
+            answers[name] = Reply(ask.number, ask.kind, self.vectors[-1]).to_record()
+        return answers
+
+
+def vectors_of(space: Workspace, folder: Path) -> npt.NDArray[np.float64]:
+    """Every number that a silo computes in a run without faults, by repeating it here."""
+    post, agreed = OpenPost(space), space.agreed
+    journal = Journal(folder / "journal", agreed.fingerprint, False)
+    engine = Network(agreed, Plain(post, 1.0), journal, post.present(), lambda event: None)
+    train_over(agreed, engine)
+    return np.concatenate(post.vectors)
+
+
+def command_lines() -> list[str]:
+    """The command lines of all processes of this machine."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return lines

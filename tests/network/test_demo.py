@@ -1,0 +1,87 @@
+"""Separate processes: Flower's own simulation, and Control-C in `fairsilo flower demo`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fairsilo.network.ops.demo import compare, make_demo
+from fairsilo.network.ops.launch import RunConfig, run_and_follow, start_simulation
+from fairsilo.network.ops.processes import command, free_ports, processes
+from tests.network.network import command_lines, metrics_of
+
+pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="NOT TESTED in Flower's simulation: no Ray")
+def test_in_flowers_simulation_it_equals_ours(tmp_path: Path) -> None:
+    """Ray runs the silos, with secure aggregation."""
+    space, out = make_demo(tmp_path / "work", 3, rows=900, rounds=2), tmp_path / "run"
+    port = free_ports(1)[0]
+    with processes(tmp_path / "logs") as group:
+        start_simulation(space, port, group)
+        config = RunConfig(out=out, simulation=port)
+        run_and_follow(space, config, lambda event: None, lambda: group.alive("superlink"))
+    assert metrics_of(out)["network"]["secure_aggregation"]
+    found = compare(space, out)
+    assert found.probabilities < 1e-6
+    assert found.loss < 1e-9
+
+
+def test_equalized_odds_of_intersections_to_a_target_behind_masks(tmp_path: Path) -> None:
+    """What version 0.1 could only simulate: over real nodes it is the simulation's model."""
+    arguments = (
+        "flower demo --silos 3 --rows 3000 --notion equalized-odds --group sex,race --pool 60 "
+        "--target-deo 0.05 --rounds 4"
+    )
+    done = subprocess.run(
+        [command("fairsilo"), *arguments.split(), "--out", str(tmp_path / "demo")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    told = re.search(r"probabilities differ by at most (\S+),", " ".join(done.stdout.split()))
+    assert told is not None, done.stdout
+    assert float(told[1]) < 1e-6
+    found = metrics_of(tmp_path / "demo" / "run")
+    assert found["notion"] == "equalized-odds"
+    assert found["target_deo"] == 0.05
+    assert found["network"]["secure_aggregation"]
+    assert len(found["constraints"]) > 2
+
+
+def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:
+    # Tests started in the background by a shell ignore Control-C; this restores it.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; from fairsilo.cli import main; main()"
+    child = subprocess.Popen(
+        [
+            *(sys.executable, "-W", "ignore", "-c", code, "flower", "demo", "--silos", "2"),
+            *("--no-secure-aggregation", "--rows", "900", "--out", str(tmp_path / "demo")),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stderr is not None
+    try:
+        for line in child.stderr:
+            if "started" in line:
+                break
+        time.sleep(2)
+        os.kill(child.pid, signal.SIGINT)
+        assert child.wait(timeout=150) == 130
+    finally:
+        child.kill()
+        child.stderr.close()
+    assert not [line for line in command_lines() if str(tmp_path) in line]

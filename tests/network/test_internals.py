@@ -1,0 +1,84 @@
+"""What is relied upon inside Flower: as expected in the installed version, and noticed if not."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.ops import internals
+from fairsilo.network.ops.pace import pause
+
+
+def test_the_installed_flower_is_as_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    internals.expect_names()
+    loop = importlib.import_module(internals.LOOP)
+    defaults = importlib.import_module(internals.PULLS).pull_objects.__kwdefaults__
+    monkeypatch.setattr(loop, "time", loop.time)
+    monkeypatch.setitem(defaults, internals.BACKOFF, defaults[internals.BACKOFF])
+    internals.shorten_node()
+    assert defaults[internals.BACKOFF] == internals.FIRST_WAIT
+    before = time.monotonic()
+    loop.time.sleep(3)
+    loop.time.sleep(0.5)
+    assert time.monotonic() - before < 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def start_client_internal():\n    time.sleep(2)",
+        "def start_client_internal():\n    time.sleep(3)\n    time.monotonic()",
+        "def start_client_internal():\n    time.sleep(3)\n    time.sleep(3)",
+        "",
+    ],
+)
+def test_other_waits_in_the_nodes_loop_are_noticed(source: str) -> None:
+    known = {"_push_messages": "time.sleep(0.5)\ntime.sleep(0.5)"}
+    internals.expect_sleeps({**known, "start_client_internal": "time.sleep(3)  # all the time."})
+    with pytest.raises(FairSiloError, match=r"Flower 1\.\d+.* does not sleep 3 s any more"):
+        internals.expect_sleeps({**known, "start_client_internal": source})
+
+
+def test_a_missing_name_is_one_sentence() -> None:
+    with pytest.raises(FairSiloError, match=r"\(flwr\.app has no Sentence\): pip install"):
+        internals.expect_names({"flwr.app": ("Message", "Sentence")})
+    with pytest.raises(FairSiloError, match=r"there is no flwr\.nowhere"):
+        internals.expect_names({"flwr.nowhere": ()})
+
+
+def test_where_the_loop_has_changed_flowers_own_node_runs() -> None:
+    code = """
+import flwr.supernode.start_client_internal as loop, sys
+del loop._push_messages
+sys.argv = ["node", "--version"]
+from fairsilo.network.ops.node import main
+main()
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code],
+        # Held open: a node without its program ends.
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.wait(60)
+        assert "Flower version" in child.stdout.read()
+        told = child.stderr.read()
+    assert "does not sleep 0.5 and 0.5 s any more" in told
+    assert "rounds take seconds longer" in told
+
+
+def test_the_longer_nothing_came_the_longer_is_the_wait() -> None:
+    waits = [pause(idle, most=1.0) for idle in (0.0, 0.1, 1.0, 2.0, 60.0)]
+    assert waits == sorted(waits)
+    assert waits[0] == 0.05
+    assert waits[-1] == 1.0

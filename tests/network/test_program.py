@@ -1,0 +1,150 @@
+"""A silo's own program: what it refuses to start with, its secret, its children, its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.ops.bundle import own_digest, refusal
+from fairsilo.network.ops.demo import make_demo
+from fairsilo.network.ops.processes import free_ports
+from fairsilo.network.ops.program import Child, run_silo, secret_file
+from fairsilo.network.ops.workspace import Workspace
+from tests.network.network import command_lines
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_demo(tmp_path_factory.mktemp("program") / "work", 2, rows=200)
+
+
+# Flower names its patterns in a way that pathspec is giving up.
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+def test_any_other_app_is_refused_in_one_sentence() -> None:
+    own = own_digest()
+    assert refusal(own, own) == ""
+    assert own == own_digest()
+    why = refusal("0" * 64, own)
+    assert "the one that came is another (000000000000), of which nothing was run" in why
+    assert "\n" not in why
+
+
+def test_the_secret_is_fresh_its_owners_alone_and_gone_at_the_end() -> None:
+    with secret_file() as one, secret_file() as other:
+        assert one.stat().st_mode & 0o777 == 0o600
+        assert one.parent.stat().st_mode & 0o777 == 0o700
+        assert len(one.read_bytes()) == 32
+        assert one.read_bytes() != other.read_bytes()
+    assert not one.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("removed", "told"),
+    [
+        ('superlink = "', "names no SuperLink"),
+        ('key = "', "names no key: make one with `fairsilo flower keygen`"),
+        ("node.key", "node.key is missing"),
+        ("ca.pem", "ca.pem is missing"),
+    ],
+)
+def test_what_is_missing_is_named(
+    space: Workspace, tmp_path: Path, removed: str, told: str
+) -> None:
+    own = tmp_path / "silo"
+    shutil.copytree(space.silo("silo-1"), own)
+    settings = own / "silo.toml"
+    if (own / removed).exists():
+        (own / removed).unlink()
+    else:
+        lines = settings.read_text().splitlines(keepends=True)
+        settings.write_text("".join(line for line in lines if not line.startswith(removed)))
+    with pytest.raises(FairSiloError, match=told):
+        run_silo(settings)
+
+
+def test_a_port_that_another_silo_has_is_named(space: Workspace) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(FairSiloError, match=f"--port {port} cannot be used"):
+            run_silo(space.silo("silo-1") / "silo.toml", port)
+
+
+def test_a_child_that_ends_soon_is_started_later_each_time(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    child = Child("worker", [sys.executable, "-c", "raise SystemExit(1)"], dict(os.environ), 2)
+    first = child.process.pid
+    delays = []
+    for _ in range(2):
+        child.process.wait(10)
+        child.look()
+        delays.append(child.delay)
+        child.due = 0.0
+        child.look()
+    assert delays == [1.0, 2.0]
+    assert child.process.pid != first
+    child.process.wait(10)
+    child.close()
+    assert "the worker ended (exit code 1); it is started again in 2 s" in capfd.readouterr().err
+
+
+def test_a_worker_that_cannot_run_ends_the_program() -> None:
+    child = Child("worker", [sys.executable, "-c", "raise SystemExit(2)"], dict(os.environ), 2)
+    child.process.wait(10)
+    with pytest.raises(FairSiloError, match="the worker cannot run"):
+        child.look()
+    child.close()
+
+
+@pytest.mark.network
+@pytest.mark.slow
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_outlives_the_program(
+    space: Workspace, tmp_path: Path, how: signal.Signals
+) -> None:
+    """Without a SuperLink, too; killed, its children notice by themselves."""
+    own, port = space.silo("silo-2"), free_ports(1)[0]
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    child = subprocess.Popen(
+        [
+            *(sys.executable, "-c", f"{code}; from fairsilo.cli import main; main()"),
+            *("flower", "silo", "--settings", str(own / "silo.toml"), "--port", str(port)),
+        ],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    try:
+        for line in child.stderr:
+            if "Uvicorn running" in line:
+                break
+        secret = next(tmp_path.glob("fairsilo-*/secret")).read_bytes()
+        mine = [line for line in command_lines() if f"--port {port}" in line]
+        assert len(mine) == 3
+        assert not any(repr(secret)[2:-1] in line or secret.hex() in line for line in mine)
+        os.kill(child.pid, how)
+        code_at_end = child.wait(30)
+    finally:
+        child.kill()
+        child.stderr.close()
+    deadline = time.monotonic() + 20
+    while [line for line in command_lines() if f"--port {port}" in line]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    if how != signal.SIGKILL:
+        assert code_at_end == 0
+        assert not list(tmp_path.glob("fairsilo-*"))

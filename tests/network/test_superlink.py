@@ -1,0 +1,170 @@
+"""`fairsilo flower superlink` as a process: how it ends, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.ops import superlink
+from fairsilo.network.ops.demo import make_demo
+from fairsilo.network.ops.launch import RunConfig, await_superlink, start_superlink, submit
+from fairsilo.network.ops.processes import command, free_ports, processes
+from fairsilo.network.ops.superlink import run_superlink
+from fairsilo.network.ops.workspace import CONTROL, Workspace
+from tests.network.network import command_lines
+
+pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
+
+SOON = 15.0
+"""Seconds; three with nothing else on the machine."""
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Workspace:
+    return make_demo(tmp_path / "work", 3, rows=900, rounds=2)
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 90
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def open_ports(space: Workspace, control: str) -> list[str]:
+    """Those of its two addresses where somebody listens."""
+    found = []
+    for address in (space.address, control):
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", int(address.rpartition(":")[2]))) == 0:
+                found.append(address)
+    return found
+
+
+def superlinks(space: Workspace) -> list[str]:
+    return [line for line in command_lines() if str(space.folder) in line]
+
+
+def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
+    """Started by its script, with a port for control of the operator's choice."""
+    port = free_ports(1)[0]
+    # Tests that run in the background or under nohup ignore some signals, and so would the child.
+    heed = "import signal, os, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    heed += "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    script = [str(space.folder / "start-superlink.sh"), "--control-port", str(port)]
+    path = f"{Path(command('fairsilo')).parent}{os.pathsep}{os.environ['PATH']}"
+    for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        child = subprocess.Popen(
+            [sys.executable, "-c", f"{heed}os.execv(sys.argv[1], sys.argv[1:])", *script],
+            env={**os.environ, "PATH": path},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            wait_until(lambda: space.control)
+            assert space.control == f"127.0.0.1:{port}"
+            assert open_ports(space, space.control) == [space.address, space.control]
+            os.kill(child.pid, sent)
+            told = child.communicate(timeout=60)[1]
+        finally:
+            child.kill()
+            child.communicate()
+        assert child.returncode == 130
+        assert "Traceback" not in told
+        assert not space.control
+        assert not superlinks(space)
+
+
+def test_where_one_dies_the_other_is_ended_and_the_command_says_so(
+    space: Workspace, tmp_path: Path
+) -> None:
+    with pytest.raises(FairSiloError, match=r"did not start: no SuperLink runs for .* on this"):
+        submit(space, RunConfig(out=tmp_path / "run"))
+    with processes(tmp_path / "logs") as group:
+        start_superlink(space, group)
+        wait_until(lambda: space.control)
+        control = space.control
+        with pytest.raises(
+            FairSiloError, match=r"cannot listen on 127\.0\.0\.1, .* running already"
+        ):
+            run_superlink(space)
+        flower = [p for p in group.pids("superlink") if p != group.running["superlink"].pid]
+        os.kill(min(flower), signal.SIGKILL)
+        wait_until(lambda: not group.alive("superlink"))
+        assert group.running["superlink"].returncode == 2
+        assert "fairsilo: the SuperLink ended, and the gateway with it" in group.log("superlink")
+        assert not open_ports(space, control)
+        assert not superlinks(space)
+
+
+def test_killed_it_leaves_nothing_but_a_file_and_starts_again(
+    space: Workspace, tmp_path: Path
+) -> None:
+    with processes(tmp_path / "logs") as group:
+        start_superlink(space, group)
+        await_superlink(space, group)
+        # SuperLink and SuperExec: nobody ends them, they notice by themselves.
+        assert len(group.pids("superlink")) >= 3
+        before = space.control
+        os.kill(group.running["superlink"].pid, signal.SIGKILL)
+        # At once, while the old one may still have the database.
+        with processes(tmp_path / "again") as again:
+            start_superlink(space, again)
+            wait_until(lambda: not group.pids("superlink"))
+            wait_until(lambda: space.control not in ("", before))
+            await_superlink(space, again)
+    assert not superlinks(space)
+
+
+def test_a_stranger_where_the_superlink_was_is_named(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(superlink, "LEAVING", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        space.say_control(f"127.0.0.1:{stranger.getsockname()[1]}")
+        with pytest.raises(FairSiloError, match=r"somebody still listens, .* end that process"):
+            run_superlink(space)
+    assert (space.folder / CONTROL).exists()
+
+
+def test_without_a_superlink_registering_ends_soon_with_a_sentence(space: Workspace) -> None:
+    """Where none was started, and where one was killed, whose file is left."""
+    for control in ("", f"127.0.0.1:{free_ports(1)[0]}"):
+        if control:
+            space.say_control(control)
+        before = time.monotonic()
+        told = subprocess.run(
+            [command("fairsilo"), "flower", "register", "--folder", str(space.folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert time.monotonic() - before < SOON
+        assert told.returncode == 2
+        assert told.stderr.count("\n") == 1
+        assert "no key was registered: no SuperLink runs for" in told.stderr
+
+
+def test_two_federations_of_one_machine_do_not_meet(space: Workspace, tmp_path: Path) -> None:
+    other = make_demo(tmp_path / "other", 3, rows=900, rounds=2)
+    with processes(tmp_path / "logs") as group, processes(tmp_path / "more") as more:
+        start_superlink(space, group)
+        start_superlink(other, more)
+        wait_until(lambda: space.control and other.control)
+        ports = {one.rpartition(":")[2] for s in (space, other) for one in (s.address, s.control)}
+        assert len(ports) == 4
+        assert group.alive("superlink")
+        assert more.alive("superlink")
+    assert not superlinks(space)
+    assert not superlinks(other)

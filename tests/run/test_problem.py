@@ -1,0 +1,35 @@
+"""The defaults that a training gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairsilo.run import Options
+from fairsilo.run.problem import rounds_of, solver_name
+
+
+@pytest.mark.parametrize(
+    ("options", "solver", "rounds"),
+    [
+        ({}, "newton", 150),
+        ({"method": "lco"}, "newton", 150),
+        ({"solver": "lbfgs"}, "lbfgs", 300),
+        ({"solver": "agp"}, "agp", 20_000),
+        ({"method": "af"}, "newton", 219),
+        ({"method": "eo"}, "newton", 150),
+        ({"method": "eo", "after": "af"}, "newton", 219),
+        ({"method": "af", "rounds": 21}, "newton", 21),
+        ({"model": "mlp", "dp_epsilon": 4.0}, "agp", 1000),
+        ({"dp_epsilon": 4.0}, "newton", 6),
+    ],
+)
+def test_solver_and_rounds(options: dict[str, object], solver: str, rounds: int) -> None:
+    asked = Options("adult", **options)  # type: ignore[arg-type]
+    assert solver_name(asked, 100) == solver
+    assert rounds_of(asked, solver) == rounds
+
+
+def test_large_models_train_without_matrices() -> None:
+    assert solver_name(Options("adult"), 2001) == "lbfgs"
+    assert solver_name(Options("adult", model="mlp"), 401) == "lbfgs"
+    assert solver_name(Options("adult", model="mlp"), 400) == "newton"
