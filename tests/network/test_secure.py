@@ -213,7 +213,7 @@ def test_a_question_that_fails_does_not_change_what_an_open_round_is_guarded_by(
                 failed.append(ask.kind)
                 return np.full(3, np.nan)
 
-            patch.setattr("fairsilo.network.silo.answer", fail)
+            patch.setattr("fairsilo.network.masked.answer", fail)
             question = Round(np.zeros(10), np.zeros(1), "second", np.ones(6))
             moving = Ask(question, 2, town.agreed.fingerprint, "fedfair").to_record()
             sent = {key: v for key, v in post.last["silo0"].items() if key[:4] != "ask."}

@@ -28,6 +28,8 @@ from fairsilo.question import Evaluate, Part, Problem, Question, Silo, Unfit
 
 ALWAYS = frozenset({"columns", "counts", "evaluate"})
 """Questions of every training."""
+BEFORE = frozenset({"columns", "counts", "noisy-columns"})
+"""Questions that come before there is an encoder."""
 ALWAYS_PRIVATE = frozenset({"noisy-columns", "noisy-counts", "outcomes"})
 """Those of every training under differential privacy."""
 
@@ -40,6 +42,8 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     """
     _permit(settings, agreed, ask, memory)
     question = ask.question
+    if not ask.encoded and question.kind not in BEFORE:
+        raise Refusal(f"the question {ask.kind!r} needs an encoder, and there is none yet")
     try:
         problem = problem_of(agreed, ask)
         question.check(problem)
