@@ -168,7 +168,7 @@ def say(sentence: str) -> None:
 
 
 def _module(name: str, arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-P", "-W", "ignore", "-m", f"fairsilo.network.{name}", *arguments]
+    return [sys.executable, "-P", "-W", "ignore", "-m", f"fairsilo.network.ops.{name}", *arguments]
 
 
 def _interrupt(*_: object) -> None:
