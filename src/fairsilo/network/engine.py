@@ -50,11 +50,9 @@ class Network:
         journal: Journal,
         silos: Sequence[str],
         say: Say,
-        purpose: str | None = None,
     ) -> None:
         self.agreed, self.gather, self.journal, self.say = agreed, gather, journal, say
         self.silos = tuple(silos)
-        self.purpose = purpose or agreed.method
         self.entries: list[Entry] = []
         self.notes: list[str] = []
         self.number = 0
@@ -209,7 +207,7 @@ class Network:
             question,
             number=self.number + 1,
             fingerprint=agreed.fingerprint,
-            purpose=self.purpose,
+            purpose=agreed.method,
             encoded=encoded,
             scalings=scalings_of(self.posed.encoder) if self.posed is not None else np.zeros(0),
             cells=self.cells,

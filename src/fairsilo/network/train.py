@@ -21,12 +21,11 @@ from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.question import QUESTIONS, Evaluate, Problem
 from fairsilo.run import Run
-from fairsilo.run.measure import Seen, Training, ending, limited_alone, measure, training_of
+from fairsilo.run.measure import Seen, Training, explain, measure, training_of
 from fairsilo.run.options import Options
 from fairsilo.run.private import check_counts, released_by, released_training, spent, without
 from fairsilo.run.problem import Posed, aimed, check_rows, plan, pose
 from fairsilo.run.train import train
-from fairsilo.solver import Status
 
 SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
 """The kinds of questions that come before the rounds, or again after a loss."""
@@ -122,17 +121,9 @@ def _evaluate(
 def _training(
     posed: Posed, problem: Problem, trained: Trained, train: Evidence, engine: Network
 ) -> Training:
-    pairs, outcome, tally = posed.constraints, trained.outcome, train.tally
-    mean = largest([train.losses.mean(k) for k in range(len(pairs))])
-    reason = ending(outcome, problem.solver.tolerance, tally, posed.schema.classes)
-    alone = limited_alone(problem) and outcome.status is not Status.CONVERGED
-    if alone and float(outcome.last.violation) > 0 and not reason.startswith("diverged"):
-        closest = float(np.abs(outcome.last.d).max())
-        reason = (
-            f"{reason}; no model was found that keeps the mean loss of every group within the "
-            f"limit, the closest has {closest:.4f}: raise epsilon"
-        )
-    return training_of(posed, tally, mean, engine.by_silo(problem), reason)
+    mean = largest([train.losses.mean(k) for k in range(len(posed.constraints))])
+    reason = explain(problem, trained, train.tally, posed)
+    return training_of(posed, train.tally, mean, engine.by_silo(problem), reason)
 
 
 def _is_round(entry: Any) -> bool:

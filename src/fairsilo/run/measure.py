@@ -263,9 +263,9 @@ def ending(
     return reason
 
 
-def explain(problem: Problem, trained: Trained, train: Tally, prepared: Prepared) -> str:
+def explain(problem: Problem, trained: Trained, train: Tally, posed: Posed) -> str:
     """`ending`, and how many of several clients' models are constant."""
-    classes = prepared.schema.classes
+    classes = posed.schema.classes
     reason = ending(trained.outcome, problem.solver.tolerance, train, classes)
     if reason.startswith(("collapsed", "diverged")):
         return reason
@@ -276,7 +276,9 @@ def explain(problem: Problem, trained: Trained, train: Tally, prepared: Prepared
             f"limit, the closest has {float(np.abs(last.d).max()):.4f}: raise epsilon"
         )
     if len(trained.predictors) > 1:
-        x, s = prepared.test_x, prepared.test_s
+        # Only a simulation has several: over a network they stay in the silos.
+        assert isinstance(posed, Prepared)
+        x, s = posed.test_x, posed.test_s
         constant = sum(len(np.unique(one.labels(x, s, 0))) == 1 for one in trained.predictors)
         if constant:
             count = f"{constant} of {len(trained.predictors)} clients' models"
