@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from fairsilo.data import make_table
+from fairsilo.errors import FairSiloError
 from fairsilo.run import Options
+from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import rounds_of, solver_name
 
 
@@ -33,3 +39,17 @@ def test_large_models_train_without_matrices() -> None:
     assert solver_name(Options("adult"), 2001) == "lbfgs"
     assert solver_name(Options("adult", model="mlp"), 401) == "lbfgs"
     assert solver_name(Options("adult", model="mlp"), 400) == "newton"
+
+
+@pytest.mark.parametrize("method", [{"method": "fedfair"}, {"method": "eo", "after": "fedfair"}])
+def test_a_repair_is_refused_where_the_training_before_it_is(
+    method: dict[str, str], tmp_path: Path
+) -> None:
+    """Each client holds one group: there is no client with a gap to take the mean of."""
+    path = tmp_path / "loans.csv"
+    make_table(300, seed=1).to_csv(path, index=False)
+    columns = {"label": "label", "group": "group", "protected_class": "1", "client": "group"}
+    asked = Options(str(path), estimator="mean", **columns, **method)  # type: ignore[arg-type]
+    with pytest.raises(FairSiloError, match="use `estimator` pooled"):
+        prepare(asked)
+    prepare(replace(asked, estimator="pooled"))

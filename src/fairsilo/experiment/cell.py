@@ -27,7 +27,7 @@ from fairsilo.question import Problem
 from fairsilo.run.measure import constant_metrics, constant_tally
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.problem import plan, with_solver
+from fairsilo.run.problem import plan
 from fairsilo.solver import Agp, Solver
 
 Row = dict[str, Any]
@@ -140,8 +140,9 @@ def posed_of(
     """The cell's problem on a draw, by the paper's estimator."""
     name = "lr" if cell.model == "lr" else "mlp"
     options = Options(data=cell.data, model=name, seed=seed, estimator="mean", epsilon=epsilon)
-    problem = replace(plan(options, prepared), epsilon=epsilon)
-    return with_solver(problem, *solver), Pooled(prepared.federation)
+    by, rounds = solver
+    problem = replace(plan(options, prepared), epsilon=epsilon, solver=by, rounds=rounds)
+    return problem, Pooled(prepared.federation)
 
 
 def _train(

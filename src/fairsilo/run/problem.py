@@ -7,7 +7,7 @@ encoder, groups and constraints.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -223,7 +223,7 @@ def promise_of(options: Options) -> Promise | None:
 
 def check_rows(options: Options, posed: Posed, totals: Totals) -> None:
     """Refuse rows that no training or no constraint can use."""
-    schema, method = posed.schema, METHODS[options.method]
+    schema, method = posed.schema, METHODS[options.after or options.method]
     by_class = totals.cells.sum(axis=0)
     if np.count_nonzero(by_class) < 2 and totals.rows == totals.cells.sum():
         only = schema.classes[int(np.argmax(by_class))]
@@ -250,8 +250,3 @@ def encoded_columns(names: Iterable[str], encoder: Encoder) -> tuple[int, ...]:
         for i, feature in enumerate(encoder.feature_names)
         if any(feature == name or feature.startswith((f"{name}=", f"{name} (")) for name in names)
     )
-
-
-def with_solver(problem: Problem, solver: Solver, rounds: int) -> Problem:
-    """The same training by another solver."""
-    return replace(problem, solver=solver, rounds=rounds)
