@@ -7,6 +7,7 @@ the same numbers.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -150,7 +151,7 @@ QUESTIONS: dict[str, type[Question]] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Question(ABC):
     """The base of all questions. Fields are texts, numbers and float64 arrays, for the wire."""
 
     kind: ClassVar[str] = ""
@@ -169,18 +170,19 @@ class Question:
 
     def check(self, problem: Problem) -> None:
         """Raise `Unfit` where a field does not fit the problem."""
+        fitting(self)
 
+    @abstractmethod
     def length(self, problem: Problem) -> int:
         """How many numbers a silo answers with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The silo's vector, exact."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, problem: Problem, vector: Floats) -> Any:
         """What the sum over silos says."""
-        raise NotImplementedError
 
     def implausible(self, problem: Problem, vector: Floats) -> str:
         """Why no rows could give this sum; empty where some could."""
