@@ -112,7 +112,7 @@ def test_mistakes(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return str(error.value)
 
     good = sigmoid_model(case, tmp_path)
-    assert "takes 4 numbers a row, and --features names 1" in audit(good, features=("x0",))
+    assert "takes 4 numbers a row, and `features` names 1" in audit(good, features=("x0",))
     assert "there is no column 'x9'" in audit(good, features=(*NUMBERS[:3], "x9"))
     score = helper.make_tensor_value_info("z", TensorProto.FLOAT, ["rows", 3])
     wide = saved(

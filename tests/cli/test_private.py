@@ -149,7 +149,7 @@ def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
 def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -> None:
     loans["client"] = loans["client"].map(lambda name: name if name == "silo1" else "silo2")
     loans.to_csv(options.data, index=False)
-    with pytest.raises(FairSiloError, match="--dp-noise full"):
+    with pytest.raises(FairSiloError, match="`dp_noise` full"):
         execute(options)
 
 

@@ -18,15 +18,15 @@ T = table(120)
 @pytest.mark.parametrize(
     ("parameters", "error", "text"),
     [
-        ({"epsilon": -0.1}, ValueError, "^epsilon is -0.1: give a number of at least 0"),
+        ({"epsilon": -0.1}, ValueError, "^`epsilon` is -0.1: give a number of at least 0"),
         ({"epsilon": "small"}, TypeError, "epsilon is 'small': give a number"),
         ({"epsilon": float("nan")}, ValueError, "give a number of at least 0"),
-        ({"method": "fedfare"}, ValueError, "^method 'fedfare' is unknown: .*perhaps 'fedfair'"),
+        ({"method": "fedfare"}, ValueError, "^`method` 'fedfare' is unknown: .*perhaps 'fedfair'"),
         ({"method": 3}, TypeError, "method is 3: give a name"),
         ({"model": "tree"}, ValueError, "choose one of lr, mlp"),
         ({"solver": "sgd"}, ValueError, "choose one of newton, lbfgs, agp"),
         ({"estimator": "local"}, ValueError, "choose one of mean, pooled"),
-        ({"max_rounds": 0}, ValueError, "^max_rounds is 0: give at least 1"),
+        ({"max_rounds": 0}, ValueError, "^`max_rounds` is 0: give at least 1"),
         ({"max_rounds": 1.5}, TypeError, "give None or a whole number"),
         ({"random_state": -1}, ValueError, "random_state is -1"),
         ({"random_state": "x"}, TypeError, "give None, a whole number"),
@@ -117,7 +117,7 @@ def test_a_gap_that_no_row_measures_is_not_a_number() -> None:
 
 
 def test_no_client_has_both_groups() -> None:
-    with pytest.raises(ValueError, match="use estimator pooled"):
+    with pytest.raises(ValueError, match="use `estimator` pooled"):
         FedFairClassifier(estimator="mean").fit(
             T.X, T.y, sensitive_features=T.group, clients=T.group
         )

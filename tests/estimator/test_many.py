@@ -33,7 +33,7 @@ def test_pairs_have_limits_of_their_own() -> None:
     found = clf.constraints_.set_index("pair")
     assert found["epsilon"].to_dict() == {"a - b": 0.01, "a - c": 0.2, "b - c": 0.05}
     assert (found["D"].abs() <= found["epsilon"] + 1e-6).all()
-    with pytest.raises(ValueError, match="epsilon names 'a:z', which is not compared"):
+    with pytest.raises(ValueError, match="`epsilon` names 'a:z', which is not compared"):
         fit(epsilon={("a", "z"): 0.1})
     with pytest.raises(TypeError, match="epsilon of 'a' is 'x'"):
         fit(epsilon={"a": "x"})
@@ -68,10 +68,10 @@ def test_demographic_parity_and_a_target_in_rates() -> None:
 @pytest.mark.parametrize(
     ("parameters", "error", "text"),
     [
-        ({"notion": "equality"}, ValueError, "notion 'equality' is unknown"),
+        ({"notion": "equality"}, ValueError, "`notion` 'equality' is unknown"),
         ({"against": 3}, TypeError, "against is 3"),
-        ({"target_deo": -1.0}, ValueError, "target_deo is -1.0"),
-        ({"target_deo": 0.1, "method": "fedavg"}, ValueError, "is for method fedfair"),
+        ({"target_deo": -1.0}, ValueError, "`target_deo` is -1.0"),
+        ({"target_deo": 0.1, "method": "fedavg"}, ValueError, "is for `method` fedfair"),
         ({"pool": 2.5}, TypeError, "pool is 2.5"),
         ({"random_state": 2**33}, ValueError, "at most"),
     ],

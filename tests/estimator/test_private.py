@@ -90,9 +90,9 @@ def test_one_client_adds_all_of_the_noise() -> None:
         ({"bounds": {**BOUNDS, "x0": (5, -5)}}, "bounds of column 'x0' are"),
         ({"bounds": {**BOUNDS, "c0": "abc"}}, "bounds of column 'c0' are 'abc'"),
         ({"dp_epsilon": None}, "bounds are for dp_epsilon"),
-        ({"dp_epsilon": 0.0}, "dp_epsilon is 0"),
-        ({"estimator": "mean"}, "use estimator pooled"),
-        ({"method": "lco"}, "method lco has no differential privacy"),
+        ({"dp_epsilon": 0.0}, "`dp_epsilon` is 0"),
+        ({"estimator": "mean"}, "use `estimator` pooled"),
+        ({"method": "lco"}, "`method` lco has no differential privacy"),
         ({"dp_epsilon": 0.01}, "too few training rows"),
     ],
 )

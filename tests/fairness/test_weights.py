@@ -75,7 +75,7 @@ def test_an_unmeasurable_constraint_is_refused() -> None:
     )  # fmt: skip
     totals = totals_of(apart, [PAIR])
     check_defined([PAIR], "pooled", totals, **names)
-    with pytest.raises(FairSiloError, match="--estimator pooled"):
+    with pytest.raises(FairSiloError, match="`estimator` pooled"):
         check_defined([PAIR], "mean", totals, **names)
 
 

@@ -160,5 +160,5 @@ def test_silo_by_silo_is_the_same() -> None:
 
 
 def test_a_search_needs_rows_to_set_aside() -> None:
-    with pytest.raises(FairSiloError, match="use --target-by proxy"):
+    with pytest.raises(FairSiloError, match="use `target_by` proxy"):
         search(*posed(biased(1, [6, 6])), 0.02)

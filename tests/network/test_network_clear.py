@@ -48,14 +48,14 @@ def test_server_and_superlink_killed_in_the_clear(net: Net, tmp_path: Path) -> N
         if event["event"] == "round":
             os.kill(pid, signal.SIGKILL)
 
-    with pytest.raises(FairSiloError, match="ended before the run did: use --resume"):
+    with pytest.raises(FairSiloError, match="ended before the run did: use `resume`"):
         net.run(out, kill_server)
 
     def kill_superlink(event: dict[str, Any]) -> None:
         if event["event"] == "replayed" and net.group.alive("superlink"):
             net.group.kill("superlink")
 
-    with pytest.raises(FairSiloError, match="use --resume"):
+    with pytest.raises(FairSiloError, match="use `resume`"):
         net.run(out, kill_superlink, resume=True)
     start_superlink(net.space, net.group)
     net.run(out, resume=True, wait=120)

@@ -286,7 +286,7 @@ def test_that_a_training_row_came_or_went_shows_in_no_refusal(
 
 def test_no_second_model_beside_it(tmp_path: Path) -> None:
     town = make(tmp_path / "town", rows=200)
-    with pytest.raises(FairSiloError, match="--baseline would spend the privacy budget"):
+    with pytest.raises(FairSiloError, match="`baseline` would spend the privacy budget"):
         train(town, TownTransport(town), tmp_path / "journal", baseline=True)
     assert not spent_by(town)
 
@@ -294,7 +294,7 @@ def test_no_second_model_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"estimator": "mean"}, "use --estimator pooled"),
+        ({"estimator": "mean"}, "use `estimator` pooled"),
         ({"method": "lco"}, "method lco has no differential privacy"),
         ({"solver": "lbfgs"}, "does not train lr under noise"),
         ({"split": None}, "needs a split column"),

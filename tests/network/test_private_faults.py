@@ -141,7 +141,7 @@ def test_two_losses_one_of_them_while_counting_again(tmp_path: Path, secure: boo
     post = TownTransport(town, change)
     if secure:
         # Of six silos t = 5 by default, so the loss of two is one too many.
-        with pytest.raises(FairSiloError, match="use --resume when the silos are back"):
+        with pytest.raises(FairSiloError, match="use `resume` when the silos are back"):
             train(town, post, tmp_path / "journal")
         return
     run, _ = train(town, post, tmp_path / "journal")

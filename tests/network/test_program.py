@@ -76,7 +76,7 @@ def test_a_port_that_another_silo_has_is_named(space: Workspace) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(FairSiloError, match=f"--port {port} cannot be used"):
+        with pytest.raises(FairSiloError, match=f"`port` {port} cannot be used"):
             run_silo(space.silo("silo-1") / "silo.toml", port)
 
 

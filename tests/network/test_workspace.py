@@ -260,7 +260,7 @@ def test_a_private_key_given_to_init_is_refused(consortium: tuple[Path, list[str
 def test_two_silos_are_too_few_for_secure_aggregation(consortium: tuple[Path, list[str]]) -> None:
     folder, arguments = consortium
     done = run("init", "--folder", str(folder / "work"), *arguments[:-2])
-    assert "add silos or say --no-secure-aggregation" in str(done.exception)
+    assert "add silos or train with `secure_aggregation` off" in str(done.exception)
     done = run("init", "--folder", str(folder / "w"), *arguments[:-2], "--no-secure-aggregation")
     assert done.exit_code == 0
     assert "the server sees every silo's own sums" in done.output

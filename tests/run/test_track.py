@@ -74,7 +74,7 @@ def test_many_rounds_are_thinned_with_the_first_and_the_last(tmp_path: Path) -> 
 
 
 def test_an_address_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(FairSiloError, match="--mlflow nonsense://x cannot be used"):
+    with pytest.raises(FairSiloError, match="`mlflow` nonsense://x cannot be used"):
         open_store("nonsense://x")
     (tmp_path / "file").write_text("")
     with pytest.raises(FairSiloError, match="cannot be used"):

@@ -67,7 +67,7 @@ def classes_of(series: object, name: str, classes: tuple[str, ...]) -> Ints:
     if (bad := int(np.sum(place == -2))) > 0:
         raise FairSiloError(
             f"column {name!r} holds a value that is no class in {bad} rows: predicted classes are "
-            f"{', '.join(classes)} (for probabilities give --probability)"
+            f"{', '.join(classes)} (for probabilities give `probability`)"
         )
     return place
 
@@ -113,7 +113,7 @@ def _columns(named: tuple[str, ...], rows: Rows) -> Floats:
     for text in named:
         name, source = _split(text, rows)
         if name in found:
-            raise FairSiloError(f"--probability names the class {name!r} twice: name each once")
+            raise FairSiloError(f"`probability` names the class {name!r} twice: name each once")
         found[name] = numbers(column(rows.frame, source), source)
     if len(found) == 1 and len(classes) == 2:
         [(name, p)] = found.items()
@@ -122,7 +122,7 @@ def _columns(named: tuple[str, ...], rows: Rows) -> Floats:
     absent = [name for name in classes if name not in found]
     if absent:
         raise FairSiloError(
-            f"--probability is missing for the class {absent[0]!r}: of {len(classes)} classes give "
+            f"`probability` is missing for the class {absent[0]!r}: of {len(classes)} classes give "
             "CLASS=COLUMN for each"
         )
     return np.stack([found[name] for name in classes], axis=1)
@@ -136,7 +136,7 @@ def _split(text: str, rows: Rows) -> tuple[str, str]:
     column(rows.frame, text)
     if len(rows.schema.classes) > 2 or len(rows.protected) > 1:
         raise FairSiloError(
-            f"--probability {text!r} does not say of which class: give CLASS=COLUMN, such as "
-            f"--probability '{rows.schema.classes[-1]}={text}'"
+            f"`probability` {text!r} does not say of which class: give CLASS=COLUMN, such as "
+            f"`probability` '{rows.schema.classes[-1]}={text}'"
         )
     return rows.protected[0], text

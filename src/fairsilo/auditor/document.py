@@ -152,14 +152,14 @@ def _run(model: Path | None) -> Saved | None:
         return load(model)
     if model.suffix.lower() in PICKLES:
         raise FairSiloError(
-            f"--model {model} can run any program when it is loaded, so it is not: write its "
-            "predictions into a column (--predictions, --probability), export it to ONNX, or use "
+            f"`model` {model} can run any program when it is loaded, so it is not: write its "
+            "predictions into a column (`predictions`, `probability`), export it to ONNX, or use "
             "fairsilo.audit in Python"
         )
     if not model.exists():
-        raise FairSiloError(f"--model {model} does not exist: give a run folder or an .onnx file")
+        raise FairSiloError(f"`model` {model} does not exist: give a run folder or an .onnx file")
     if model.suffix.lower() != ".onnx":
-        raise FairSiloError(f"--model {model} is neither a run folder nor an .onnx file")
+        raise FairSiloError(f"`model` {model} is neither a run folder nor an .onnx file")
     return None
 
 
@@ -191,7 +191,7 @@ def _notes(subject: Subject, evidence: Evidence, found: Document) -> list[str]:
     if any(one["value"] is not None and one["normal"] is None for one in means):
         notes.append(
             "a silo has a single row of a group and class, so how sure the mean of silos is cannot "
-            "be said: --min-cell 2 leaves such cells out"
+            "be said: `min_cell` 2 leaves such cells out"
         )
     cells = [min(pair["rows_a"], pair["rows_b"]) for pair in found["pairs"]]
     if cells and 0 < min(cells) < FEW:

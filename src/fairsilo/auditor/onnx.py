@@ -1,7 +1,7 @@
 """An ONNX graph as a model to audit.
 
 Inputs: one per column, by its name (as scikit-learn's converter and `fairsilo export` write it),
-or one matrix whose columns are --features, else all columns of the table that are numbers.
+or one matrix whose columns are `features`, else all columns of the table that are numbers.
 Outputs: probabilities (a matrix, or a list of maps as the converter's ZipMap writes it), and
 perhaps a predicted class; a matrix has its classes in the table's order, which is sorted.
 """
@@ -42,11 +42,11 @@ def of_onnx(path: Path, rows: Rows, features: tuple[str, ...] | None) -> Answers
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise FairSiloError(f"cannot read --model {path} ({error.strerror})") from None
+        raise FairSiloError(f"cannot read `model` {path} ({error.strerror})") from None
     try:
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     except Exception:
-        raise FairSiloError(f"--model {path} is not an ONNX model: export it again") from None
+        raise FairSiloError(f"`model` {path} is not an ONNX model: export it again") from None
     feeds = _feeds(path, session.get_inputs(), rows, features)
     try:
         outputs = session.run(None, feeds)
@@ -66,7 +66,7 @@ def _feeds(
         return {inputs[0].name: _matrix(path, inputs[0], rows, features)}
     if features is not None:
         raise FairSiloError(
-            f"--features is for a model with one input, and {path} has one per column: leave it out"
+            f"`features` is for a model with one input, and {path} has one per column: leave it out"
         )
     return {one.name: _column(rows.frame, one) for one in inputs}
 
@@ -82,8 +82,8 @@ def _matrix(path: Path, one: Any, rows: Rows, features: tuple[str, ...] | None) 
     if isinstance(width, int) and width != len(names):
         raise FairSiloError(
             f"{path} takes {width} numbers a row, and "
-            + (f"--features names {len(names)}" if features else f"the table has {len(names)}")
-            + ": name its columns with --features, in the order of training"
+            + (f"`features` names {len(names)}" if features else f"the table has {len(names)}")
+            + ": name its columns with `features`, in the order of training"
         )
     values = np.stack([numbers(column(frame, name), name) for name in names], axis=1)
     return values.astype(TYPES[one.type])
@@ -107,7 +107,7 @@ def _answers(path: Path, outputs: list[Any], rows: Rows) -> Answers:
     if found is None:
         raise FairSiloError(
             f"{path} gives no probabilities for {len(classes)} classes: export it with them (such "
-            "as scikit-learn's predict_proba), or audit a column with --predictions"
+            "as scikit-learn's predict_proba), or audit a column with `predictions`"
         )
     answers = of_probabilities(found, rows.y)
     named = next((one for one in outputs if np.ndim(one) == 1 and not isinstance(one, list)), None)

@@ -44,25 +44,25 @@ class AuditOptions:
         columns = self.predictions is not None or bool(self.probability)
         if self.model is None and not columns:
             raise FairSiloError(
-                "there is nothing to audit: give --model (a run folder or an .onnx file), or "
-                "--predictions or --probability with a column of the table"
+                "there is nothing to audit: give `model` (a run folder or an .onnx file), or "
+                "`predictions` or `probability` with a column of the table"
             )
         if self.model is not None and columns:
-            raise FairSiloError("give --model, or --predictions and --probability, not both")
+            raise FairSiloError("give `model`, or `predictions` and `probability`, not both")
         if self.rows is not None:
-            choose("--rows", self.rows, ROWS)
+            choose("rows", self.rows, ROWS)
         if self.client is not None and self.clients is not None:
-            raise FairSiloError("give --client or --clients, not both")
+            raise FairSiloError("give `client` or `clients`, not both")
         if self.clients is not None and self.clients < 1:
-            raise FairSiloError(f"--clients is {self.clients}: give at least 1")
+            raise FairSiloError(f"`clients` is {self.clients}: give at least 1")
         if self.min_cell < 0:
-            raise FairSiloError(f"--min-cell is {self.min_cell}: give 0 or more rows")
+            raise FairSiloError(f"`min_cell` is {self.min_cell}: give 0 or more rows")
         if not 0.5 <= self.level < 1:
-            raise FairSiloError(f"--level is {self.level}: give a share from 0.5 to below 1")
+            raise FairSiloError(f"`level` is {self.level}: give a share from 0.5 to below 1")
         if not 100 <= self.draws <= MOST_DRAWS:
-            raise FairSiloError(f"--draws is {self.draws}: give 100 to {MOST_DRAWS:,}")
+            raise FairSiloError(f"`draws` is {self.draws}: give 100 to {MOST_DRAWS:,}")
         if self.epsilon is not None and not (math.isfinite(self.epsilon) and self.epsilon >= 0):
             raise FairSiloError(
-                f"--epsilon is {self.epsilon}: give a number of at least 0, such as 0.05"
+                f"`epsilon` is {self.epsilon}: give a number of at least 0, such as 0.05"
             )
         check_seed(self.seed)

@@ -19,6 +19,7 @@ from fairsilo.fairness import DEFAULT, NOTIONS, Dgeo, count_cells
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run import Options, Saved
 from fairsilo.run.constraints import every_pair
+from fairsilo.run.prepare import is_named
 from fairsilo.run.split import share_out
 
 
@@ -99,23 +100,13 @@ def _trained_with(options: AuditOptions, saved: Saved) -> Options:
 def _table(
     options: AuditOptions, saved: Saved | None, trained: Options | None
 ) -> tuple[pd.DataFrame, Schema]:
-    if options.data in DATASETS:
-        for name in ("label", "group", "client", "split"):
-            if getattr(options, name) is not None:
-                raise FairSiloError(
-                    f"--{name} does not go with the data set {options.data!r}, whose columns are "
-                    "fixed: leave it out"
-                )
+    if is_named(options, "label", "group", "client", "split"):
         variant = options.variant or (trained.variant if trained else "default")
         frame = load(options.data, data_dir=options.data_dir, variant=variant)
         return frame, saved.schema if saved else schema_of(options.data, frame)
-    if options.variant is not None:
-        raise FairSiloError(
-            f"--variant {options.variant} is for the data sets {', '.join(DATASETS)}: leave it out"
-        )
     if Path(options.data).is_dir() and (options.client or options.clients):
         raise FairSiloError(
-            f"{options.data} is a folder with one file per client: leave out --client and --clients"
+            f"{options.data} is a folder with one file per client: leave out `client` and `clients`"
         )
     names: dict[str, str] = {}
     for role in ("label", "group"):
@@ -123,7 +114,7 @@ def _table(
         if own is None and saved is not None:
             own = getattr(saved.schema, role)
         if own is None:
-            raise FairSiloError(f"--{role} is missing: say which column of the table it is")
+            raise FairSiloError(f"`{role}` is missing: say which column of the table it is")
         names[role] = own
     label, group = names["label"], names["group"]
     if label == group:
@@ -160,7 +151,7 @@ def _choose(
     if is_test is None:
         if options.rows in ("test", "train"):
             raise FairSiloError(
-                f"--rows {options.rows} needs to know which rows those are: give --split COLUMN, "
+                f"`rows` {options.rows} needs to know which rows those are: give `split` COLUMN, "
                 "or the table that the run was trained on"
             )
         return np.ones(len(y), np.bool_), "all rows of the table", None

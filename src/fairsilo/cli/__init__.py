@@ -11,6 +11,7 @@ from fairsilo.cli.audit import audit
 from fairsilo.cli.data import app as data_app
 from fairsilo.cli.experiment import compare, reproduce, sweep
 from fairsilo.cli.export import export
+from fairsilo.cli.flags import as_typed
 from fairsilo.cli.flower import app as flower_app
 from fairsilo.cli.predict import predict
 from fairsilo.cli.train import train
@@ -65,7 +66,7 @@ def main() -> None:
     try:
         app()
     except FairSiloError as error:
-        print(f"fairsilo: {error}", file=sys.stderr)
+        print(f"fairsilo: {as_typed(str(error))}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("fairsilo: interrupted", file=sys.stderr)

@@ -123,13 +123,13 @@ def audit(
         model=model,
         predictions=predictions,
         probability=tuple(probability or ()),
-        features=None if features is None else names_of("--features", features),
+        features=None if features is None else names_of("features", features),
         label=label,
         group=group,
-        groups=None if groups is None else names_of("--groups", groups),
+        groups=None if groups is None else names_of("groups", groups),
         protected_class=None
         if protected_class is None
-        else names_of("--protected-class", protected_class),
+        else names_of("protected_class", protected_class),
         client=client,
         clients=clients,
         split=split,

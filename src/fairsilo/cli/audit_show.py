@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairsilo.cli.flags import as_typed
 from fairsilo.cli.show import UNDEFINED, number
 
 Found = Mapping[str, Any]
@@ -47,7 +48,7 @@ def show_audit(found: Found, folder: Path) -> None:
         console.print(f"the first {MOST} lines of each; {folder / 'audit.json'} has all")
     console.print(Text(found["certificate"]["statement"]), soft_wrap=True)
     for note in found["notes"]:
-        console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"note: {as_typed(note)}", style="yellow"), soft_wrap=True)
     console.print(
         f"audit: {folder / 'audit.json'} (open {folder / 'audit.html'})",
         highlight=False,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairsilo.cli.flags import as_typed
 from fairsilo.cli.shared_options import Client
 
 app = typer.Typer(
@@ -67,7 +68,7 @@ def check(
         if result.ok:
             print(f"{result.name}: ok, {result.rows:,} rows, {result.where}")
         else:
-            print(f"{result.name}: {result.problem}")
+            print(f"{result.name}: {as_typed(str(result.problem))}")
     if not all(result.ok for result in results):
         raise typer.Exit(1)
 

@@ -50,7 +50,7 @@ def compare(
     from fairsilo.experiment.summary import compare_summary, remarks
 
     cell = _cell(data, partition, model)
-    _known("--solver", solver, ("fast", "agp"))
+    _known("solver", solver, ("fast", "agp"))
     tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
     folder = out or Path("runs") / f"compare-{cell.name}"
     parts: dict[str, pd.DataFrame] = {}
@@ -107,8 +107,8 @@ def sweep(
     from fairsilo.experiment.summary import sweep_summary, words
 
     cell = _cell(data, partition, model)
-    _known("--solver", solver, ("fast", "agp"))
-    _known("--method", method, ("fedfair", "lco", "st", "af"))
+    _known("solver", solver, ("fast", "agp"))
+    _known("method", method, ("fedfair", "lco", "st", "af"))
     if method not in cell.methods:
         raise FairSiloError(f"--method {method} does not go with --model {model}: use --model lr")
     values = _numbers(epsilons)
@@ -154,7 +154,7 @@ def reproduce(
     from fairsilo.experiment.reproduce import publish, run_parts
     from fairsilo.experiment.results import Results
 
-    _known("--solver", solver, ("fast", "agp"))
+    _known("solver", solver, ("fast", "agp"))
     cells = [find(name) for name in only] if only else CELLS
     results = Results(out)
     started = time.monotonic()
@@ -192,8 +192,8 @@ def _cell(data: str, partition: str, model: str):  # type: ignore[no-untyped-def
     from fairsilo.experiment.grid import find
 
     find_data(data)
-    _known("--partition", partition, ("iid", "skewed"))
-    _known("--model", model, ("lr", "mlp"))
+    _known("partition", partition, ("iid", "skewed"))
+    _known("model", model, ("lr", "mlp"))
     setting = "iid" if partition == "iid" else "non-iid"
     return find(f"{data}-{'lr' if model == 'lr' else 'nn'}-{setting}")
 

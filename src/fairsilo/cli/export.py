@@ -37,7 +37,7 @@ def export(
     from fairsilo.run import load
     from fairsilo.run.options import choose
 
-    choose("--to", to, SUFFIXES)
+    choose("to", to, SUFFIXES)
     if out is None:
         raise FairSiloError(f"--out is missing: name a file that ends in {SUFFIXES[to][0]}")
     if out.suffix not in SUFFIXES[to]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairsilo.cli.flags import as_typed
 from fairsilo.cli.shared_options import AGREED, options_from, takes
 from fairsilo.errors import FairSiloError
 
@@ -79,7 +80,7 @@ def init(
     from fairsilo.run.options import choose
 
     if data is not None:
-        choose("--data", data, DATASETS)
+        choose("data", data, DATASETS)
     asked = options_from(given, data=data or "")
     table, options = draft_table(asked, sample)
     values: dict[str, Any] = {
@@ -126,9 +127,9 @@ def check(
     if agreed.dp is not None:
         print(f"differential privacy: a run spends ({agreed.dp.epsilon:g}, {agreed.dp.delta:g})")
     for remark in findings.remarks:
-        print(f"remark: {remark}")
+        print(f"remark: {as_typed(remark)}")
     for problem in findings.problems:
-        print(f"problem: {problem}")
+        print(f"problem: {as_typed(problem)}")
     if findings.problems:
         raise typer.Exit(1)
     print(f"{findings.rows:,} rows fit the federation file")
@@ -247,7 +248,7 @@ def audit(
     if model is not None and not (model / "model.json").exists():
         raise FairSiloError(f"--model {model} is not a run folder: give one that has a model.json")
     if columns is not None:
-        choose("--columns", columns, COLUMNS)
+        choose("columns", columns, COLUMNS)
     where = out or model
     if where is None:
         raise FairSiloError("--out is missing: name the folder for the audit")

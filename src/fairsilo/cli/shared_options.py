@@ -190,7 +190,7 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
         if values["target_deo"] is not None:
             raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
         values["epsilon"], values["epsilons"] = limits_of(epsilon)
-    values["groups"] = None if groups is None else names_of("--groups", groups)
+    values["groups"] = None if groups is None else names_of("groups", groups)
     values["dp_split"] = shares(values["dp_split"])
     return Options(**values)
 

@@ -32,7 +32,7 @@ def bounds_of(schema: Schema) -> tuple[tuple[str, float, float], ...]:
             if feature.bounds is None:
                 raise FairSiloError(
                     f"column {feature.name!r} has no declared bounds, which differential privacy "
-                    'needs: add "bounds": [lowest, highest] to it in the file given by --schema'
+                    'needs: add "bounds": [lowest, highest] to it in the file given by `schema`'
                 )
             low, high = feature.bounds
             found.append((feature.name, (low + high) / 2, (high - low) / 2))

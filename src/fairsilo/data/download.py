@@ -53,7 +53,7 @@ def fetch(
         if not file.matches(files[file.name]):
             raise FairSiloError(
                 f"{file.name} from {address} is not the published file (sha256 differs), so "
-                "nothing was kept; try again or get it from elsewhere with --data-dir"
+                "nothing was kept; try again or get it from elsewhere with `data_dir`"
             )
     folder = data_folder(data_dir)
     for file in dataset.files:
@@ -89,13 +89,13 @@ def _download(dataset: DataSet, url: str, timeout: float) -> bytes:
         error.close()
         raise FairSiloError(
             f"{url} answered {error.code} for {dataset.title}; try again later or give the folder "
-            "that holds the file with --data-dir"
+            "that holds the file with `data_dir`"
         ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise FairSiloError(
             f"cannot reach {url} for {dataset.title} ({reason}); go online, or give the folder "
-            "that holds the file with --data-dir or FAIRSILO_DATA"
+            "that holds the file with `data_dir` or FAIRSILO_DATA"
         ) from None
     if len(content) > MAX_BYTES:
         raise FairSiloError(f"{url} sends more than {MAX_BYTES} bytes; check the address")

@@ -84,7 +84,7 @@ def raw_bytes(dataset: DataSet, file: RawFile, data_dir: Path | None = None) -> 
         except FileNotFoundError:
             raise FairSiloError(
                 f"{dataset.title} is not at {path}; run `fairsilo data get {dataset.name}`, or "
-                "give the folder that holds it with --data-dir or FAIRSILO_DATA"
+                "give the folder that holds it with `data_dir` or FAIRSILO_DATA"
             ) from None
         except OSError as error:
             raise FairSiloError(f"cannot read {path} ({error.strerror}); {remedy}") from error

@@ -74,8 +74,8 @@ class Ledger:
         if not self.fits(release):
             raise BudgetSpent(
                 f"releasing the {release.name} would pass the privacy budget of "
-                f"({self.budget.epsilon:g}, {self.budget.delta:g}): raise --dp-epsilon or lower "
-                "--rounds"
+                f"({self.budget.epsilon:g}, {self.budget.delta:g}): raise `dp_epsilon` or lower "
+                "`rounds`"
             )
         self.releases.append(release)
 

@@ -26,7 +26,7 @@ def smallest_sum(silos: int) -> int:
     if silos < FEWEST:
         raise FairSiloError(
             f"secure aggregation hides nobody among {silos} clients: give at least {FEWEST}, or "
-            "--dp-noise full, with which every client adds all of the noise"
+            "`dp_noise` full, with which every client adds all of the noise"
         )
     return default_threshold(silos)
 

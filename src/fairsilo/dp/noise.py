@@ -52,7 +52,7 @@ def blur(values: Floats, scale: float, step: float, source: Source = os.urandom)
     counts = np.rint(values / step)
     if not (np.abs(counts) < EXACT).all():
         raise FairSiloError(
-            "a sum is too large beside its noise to be rounded exactly: lower --dp-epsilon or give "
+            "a sum is too large beside its noise to be rounded exactly: lower `dp_epsilon` or give "
             "fewer rows to a silo"
         )
     noise = np.rint(normal(values.size, source).reshape(values.shape) * (scale / step))

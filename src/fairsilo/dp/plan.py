@@ -35,7 +35,7 @@ class Split:
         shares = (self.encoder, self.objective, self.constraint)
         if not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-9:
             raise FairSiloError(
-                f"--dp-split {','.join(f'{share:g}' for share in shares)} is not three shares "
+                f"`dp_split` {','.join(f'{share:g}' for share in shares)} is not three shares "
                 "above 0 that add up to 1 (encoder, objective, constraint), such as 0.1,0.75,0.15"
             )
 

@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """adult-lr-iid, as `--only` takes it."""
+        """adult-lr-iid, as `only` takes it."""
         return f"{self.data}-{self.model}-{self.setting}"
 
     @property
@@ -141,6 +141,6 @@ def find(name: str) -> Cell:
         if cell.name == name:
             return cell
     raise FairSiloError(
-        f"--only {name!r} is not a part of the paper: choose from "
+        f"`only` {name!r} is not a part of the paper: choose from "
         f"{', '.join(cell.name for cell in CELLS)}"
     )

@@ -86,12 +86,12 @@ def _only(saved: Saved) -> Plain:
     if not isinstance(first, Plain):
         raise FairSiloError(
             f"method {method!r} draws its answers at random, which ONNX cannot repeat: use "
-            "fairsilo.load in Python, or train with --method fedfair"
+            "fairsilo.load in Python, or train with `method` fedfair"
         )
     if len(saved.predictors) > 1:
         raise FairSiloError(
             f"method {method!r} has one model per client and ONNX export takes one: use "
-            "fairsilo.load in Python, or train with --method fedfair"
+            "fairsilo.load in Python, or train with `method` fedfair"
         )
     if saved.description["model"] not in LAYERED:
         raise FairSiloError(

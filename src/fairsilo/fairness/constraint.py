@@ -189,14 +189,14 @@ def check_defined(
             if totals.cells[side].sum() == 0:
                 raise FairSiloError(
                     f"group {name} has no training row of class {where} that takes part, so its "
-                    "fairness cannot be measured: choose other --groups, another "
-                    "--protected-class, a lower --min-cell, or give more rows"
+                    "fairness cannot be measured: choose other `groups`, another "
+                    "`protected_class`, a lower `min_cell`, or give more rows"
                 )
         if estimator != "pooled" and totals.taking_part[k] == 0:
-            remedy = "--method fedfair with " if estimator == "local" else ""
+            remedy = "`method` fedfair with " if estimator == "local" else ""
             raise FairSiloError(
                 f"no client has rows of both {' and '.join(names)} in class {where}, which the "
-                f"estimator {estimator!r} needs: use {remedy}--estimator pooled"
+                f"estimator {estimator!r} needs: use {remedy}`estimator` pooled"
             )
 
 

@@ -92,7 +92,7 @@ class Method:
         if self.models and problem.model.name not in self.models:
             raise FairSiloError(
                 f"method {self.name} is for the model {' or '.join(self.models)} and not for "
-                f"{problem.model.name!r}: use --model {self.models[0]}, or --method fedfair"
+                f"{problem.model.name!r}: use `model` {self.models[0]}, or `method` fedfair"
             )
         if self.one_pair:
             only_pair(problem, self.name)
@@ -108,18 +108,18 @@ def only_pair(problem: Problem, method: str) -> Dgeo:
     if problem.classes != 2:
         raise FairSiloError(
             f"method {method} needs two classes and the label has {problem.classes}: "
-            "use --method fedfair"
+            "use `method` fedfair"
         )
     if len(problem.constraints) != 1:
         raise FairSiloError(
             f"method {method} compares two groups and there are {len(problem.constraints)} pairs: "
-            "name two with --groups, or use --method fedfair"
+            "name two with `groups`, or use `method` fedfair"
         )
     (pair,) = problem.constraints
     if not isinstance(pair, Dgeo):
         raise FairSiloError(
-            f"method {method} has a notion of fairness of its own: leave out --notion, or use "
-            "--method fedfair"
+            f"method {method} has a notion of fairness of its own: leave out `notion`, or use "
+            "`method` fedfair"
         )
     return pair
 

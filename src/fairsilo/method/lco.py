@@ -52,7 +52,7 @@ def check_solver(problem: Problem) -> None:
     if problem.solver.order is not Order.SECOND:
         raise FairSiloError(
             f"method lco by silos that keep their multipliers is solved by newton and not by "
-            f"{problem.solver.name}: use --solver newton"
+            f"{problem.solver.name}: use `solver` newton"
         )
 
 

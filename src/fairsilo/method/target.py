@@ -56,8 +56,8 @@ def search(problem: Problem, engine: Engine, target: float, watch: Watch | None 
     """
     if engine.count(problem).rows < 10 * engine.clients:
         raise FairSiloError(
-            "--target-by search sets a fifth of every client's rows aside and the clients have "
-            "too few: use --target-by proxy"
+            "`target_by` search sets a fifth of every client's rows aside and the clients have "
+            "too few: use `target_by` proxy"
         )
     wasted = 0
     while True:

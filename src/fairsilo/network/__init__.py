@@ -8,7 +8,7 @@
     client     the ClientApp; server: the ServerApp
     post       how questions reach silos and answers come back
     gather     sums in the clear; masked and secure: behind masks, in the silo and at the server
-    engine     questions over the network, faults, private_engine with noise; journal: for --resume
+    engine     questions over the network, faults, private_engine with noise; journal: for `resume`
     train      a training from its set-up to its run; audit: a model measured anew, foreign: any
     workspace  the coordinator's folder (texts, keys, certificates, draft); check: at the silo
     launch     Flower's commands; processes: children that end; demo: all of it on loopback

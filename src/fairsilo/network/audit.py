@@ -54,7 +54,7 @@ def audit_columns(
     agreed: FederationFile, gather: Aggregate, silos: tuple[str, ...], what: str
 ) -> dict[str, Any]:
     """audit.json of any model, whose answers lie in columns of the silos' tables: `foreign`."""
-    choose("--columns", what, COLUMNS)
+    choose("columns", what, COLUMNS)
     title = "the model whose answers are in the silos' tables"
     question = Answers(what, test_only=agreed.dp is not None)
     return _found(agreed, gather, silos, question, agreed.posed(unfitted(agreed)), title)

@@ -53,7 +53,7 @@ def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
     """The answer to a record, computed from the silo's own settings."""
     try:
         if not isinstance(path, str):
-            raise FairSiloError("the node was started without silo='SETTINGS' in its --node-config")
+            raise FairSiloError("the node was started without silo='SETTINGS' in its node config")
         settings = read_settings(Path(path))
         agreed = read_federation_file(settings.federation)
         if "step" in record:

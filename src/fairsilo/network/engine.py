@@ -173,7 +173,7 @@ class Network:
         if entry is None:
             entry = self._ask(problem, question)
         elif entry.kind != kind:
-            raise FairSiloError("the journal does not fit this run: run without --resume")
+            raise FairSiloError("the journal does not fit this run: run without `resume`")
         else:
             self.say({"event": "replayed", "kind": kind, "number": entry.number})
         self.entries.append(entry)
@@ -245,7 +245,7 @@ class Network:
             name, why = next(iter(lost.items()))
             raise FairSiloError(
                 f"silo {name} {why}, and counting rows again without it would show its counts to "
-                "the server, which the federation file does not allow: use --resume when it is back"
+                "the server, which the federation file does not allow: use `resume` when it is back"
             )
 
     def note_absent(self) -> None:

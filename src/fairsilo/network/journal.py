@@ -126,23 +126,23 @@ class Journal:
             if head.get("version") != VERSION:
                 raise FairSiloError(
                     f"{self.folder.parent} was left by another version of fairsilo: run without "
-                    "--resume"
+                    "`resume`"
                 )
             if head["fingerprint"] != self.fingerprint:
                 raise FairSiloError(
                     f"{self.folder.parent} belongs to a run with another federation file: run "
-                    "without --resume"
+                    "without `resume`"
                 )
             self.training = str(head["training"])
             self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]
         except FileNotFoundError:
             raise self._nothing() from None
         except (OSError, ValueError, TypeError, KeyError):
-            raise FairSiloError(f"{path} is damaged: run without --resume") from None
+            raise FairSiloError(f"{path} is damaged: run without `resume`") from None
 
     def _nothing(self) -> FairSiloError:
         return FairSiloError(
-            f"there is nothing to resume in {self.folder.parent}: run without --resume"
+            f"there is nothing to resume in {self.folder.parent}: run without `resume`"
         )
 
     def _entry(self, path: Path) -> Entry:
@@ -157,7 +157,7 @@ class Journal:
             about["traffic"] = Traffic(**about["traffic"])
             entry = Entry(**{**about, "silos": tuple(about["silos"])}, vector=vector, parts=parts)
         except Exception as error:
-            raise FairSiloError(f"{path} is damaged: run without --resume") from error
+            raise FairSiloError(f"{path} is damaged: run without `resume`") from error
         return entry if entry.vector is not None and entry.vector.size else _without(entry)
 
 

@@ -116,7 +116,7 @@ class Secure:
                 raise FairSiloError(f"silo {name} {why}{more}") from None
             told = "; ".join(f"{name} {fault.why}" for name, fault in faults.items())
             raise FairSiloError(
-                f"{error} {told + ': ' if told else ''}use --resume when the silos are back"
+                f"{error} {told + ': ' if told else ''}use `resume` when the silos are back"
             ) from None
         return Collected(total, present, faults)
 
@@ -138,7 +138,7 @@ class Secure:
             told = "; ".join(f"silo {name} {fault.why}" for name, fault in faults.items())
             raise FairSiloError(
                 f"{told or 'a silo was lost'}, and counting rows without it would show its counts "
-                "to the server, which the federation file does not allow: use --resume when it is "
+                "to the server, which the federation file does not allow: use `resume` when it is "
                 "back"
             ) from None
 

@@ -34,7 +34,7 @@ SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
 def train_over(agreed: FederationFile, engine: Network, baseline: bool = False) -> Run:
     """Fit the encoder, count, train, evaluate; `baseline`: again without the constraints."""
     if baseline and agreed.dp is not None:
-        raise FairSiloError("--baseline would spend the privacy budget a second time: leave it out")
+        raise FairSiloError("`baseline` would spend the privacy budget a second time: leave it out")
     options = agreed.options()
     posed = pose(
         options, agreed.table, engine,

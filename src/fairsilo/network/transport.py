@@ -178,5 +178,5 @@ def need(names: Sequence[str], minimum: int, faults: Mapping[str, Fault]) -> Non
     gone = "; ".join(f"{name} {fault.why}" for name, fault in sorted(faults.items()))
     raise FairSiloError(
         f"{len(names)} of at least {minimum} silos are left ({gone or 'no other is connected'}): "
-        "bring them back and use --resume"
+        "bring them back and use `resume`"
     )

@@ -34,7 +34,7 @@ class Federation:
         order = order[np.searchsorted(client[order], 0) :]
         if not order.size:
             raise FairSiloError(
-                "there are no training rows: lower --test-fraction or give more rows"
+                "there are no training rows: lower `test_fraction` or give more rows"
             )
         sizes = np.unique(client[order], return_counts=True)[1]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

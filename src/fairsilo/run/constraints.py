@@ -32,7 +32,7 @@ def names_of(option: str, text: str) -> tuple[str, ...]:
         names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
     except csv.Error:
         raise FairSiloError(
-            f"{option} {text!r} cannot be read: close the double quotes, and separate by commas"
+            f"`{option}` {text!r} cannot be read: close the double quotes, and separate by commas"
         ) from None
     return tuple(name.strip() for name in names) or ("",)
 
@@ -41,7 +41,7 @@ def limits_of(text: str) -> tuple[float, tuple[tuple[str, float], ...]]:
     """The limit of all pairs, and those of single pairs: "0.05,Black:White=0.1"."""
     common: list[float] = []
     single: dict[str, float] = {}
-    for part in names_of("--epsilon", text):
+    for part in names_of("epsilon", text):
         pair, found, value = part.rpartition("=")
         try:
             limit = float(value)
@@ -49,7 +49,7 @@ def limits_of(text: str) -> tuple[float, tuple[tuple[str, float], ...]]:
             limit = math.nan
         if math.isnan(limit) or pair in single or (not found and common):
             raise FairSiloError(
-                f"--epsilon {text!r} cannot be read: give a number, such as 0.05, and after it "
+                f"`epsilon` {text!r} cannot be read: give a number, such as 0.05, and after it "
                 "single pairs, each once, such as 0.05,Black:White=0.1"
             )
         if found:
@@ -64,7 +64,7 @@ def one_or_more(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]
     names = (text,) if text in known else names_of(option, text)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise FairSiloError(f"{option} names {twice!r} twice: name each once")
+        raise FairSiloError(f"`{option}` names {twice!r} twice: name each once")
     return names
 
 
@@ -72,7 +72,7 @@ def protected_of(schema: Schema, wanted: str) -> list[int]:
     """The protected classes as indices: one, several with commas, or "all"."""
     if wanted == ALL and ALL not in schema.classes:
         return list(range(len(schema.classes)))
-    names = one_or_more("--protected-class", wanted, schema.classes)
+    names = one_or_more("protected_class", wanted, schema.classes)
     for name in names:
         _check_class(schema, name)
     return [schema.classes.index(name) for name in names]
@@ -84,21 +84,21 @@ def groups_of(schema: Schema, wanted: Sequence[str] | None) -> tuple[str, ...]:
     for group in groups:
         if group in schema.pooled:
             raise FairSiloError(
-                f"--groups {group!r} has too few rows and is pooled in {schema.groups[-1]!r}: "
-                "name that one, or lower --pool"
+                f"`groups` {group!r} has too few rows and is pooled in {schema.groups[-1]!r}: "
+                "name that one, or lower `pool`"
             )
         if group not in schema.groups:
             comma = any("," in name for name in schema.groups)
             quote = " (in double quotes where a name has a comma)" if comma else ""
             raise FairSiloError(
-                f"--groups {group!r} is not a value of column {schema.group!r}: choose from "
+                f"`groups` {group!r} is not a value of column {schema.group!r}: choose from "
                 f"{', '.join(schema.groups)}{quote}"
             )
     if len(set(groups)) < 2:
-        raise FairSiloError("--groups needs at least two different groups, such as Female,Male")
+        raise FairSiloError("`groups` needs at least two different groups, such as Female,Male")
     if len(set(groups)) < len(groups):
         twice = next(group for group in groups if groups.count(group) > 1)
-        raise FairSiloError(f"--groups names {twice!r} twice: name each group once")
+        raise FairSiloError(f"`groups` names {twice!r} twice: name each group once")
     return groups
 
 
@@ -127,7 +127,7 @@ def _limits(
     for pair, _ in options.epsilons:
         if not any(pair in spellings for spellings in names):
             raise FairSiloError(
-                f"--epsilon names {pair!r}, which is not compared: choose from {', '.join(known)}"
+                f"`epsilon` names {pair!r}, which is not compared: choose from {', '.join(known)}"
             )
     own = dict(options.epsilons)
     return tuple(
@@ -137,7 +137,7 @@ def _limits(
 
 
 def _spellings(constraint: Constraint, schema: Schema) -> tuple[str, ...]:
-    """How --epsilon may name a constraint: A:B or B:A; A alone where it stands against many."""
+    """How `epsilon` may name a constraint: A:B or B:A; A alone where it stands against many."""
     a, b, _ = sides_of(constraint, schema.groups, schema.classes)
     if len(b) == 1:
         return f"{a[0]}:{b[0]}", f"{b[0]}:{a[0]}"
@@ -156,6 +156,6 @@ def every_pair(schema: Schema, groups: Sequence[str], protected: Sequence[str]) 
 def _check_class(schema: Schema, name: str) -> None:
     if name not in schema.classes:
         raise FairSiloError(
-            f"--protected-class {name!r} is not a class of column {schema.label!r}: choose "
+            f"`protected_class` {name!r} is not a class of column {schema.label!r}: choose "
             f"one of {', '.join(schema.classes)}, several with commas, or {ALL}"
         )

@@ -75,35 +75,35 @@ class Options:
     def __post_init__(self) -> None:
         for name, known in (("method", METHODS), ("model", MODELS), ("notion", NOTIONS)):
             object.__setattr__(self, name, known.name_of(getattr(self, name)))
-        choose("--method", self.method, METHODS)
+        choose("method", self.method, METHODS)
         if self.after is not None:
             repairs = [name for name, one in METHODS.items() if one.fit is not None]
-            choose("--after", self.after, [name for name in METHODS if name not in repairs])
+            choose("after", self.after, [name for name in METHODS if name not in repairs])
             if self.method not in repairs:
                 raise FairSiloError(
-                    f"--after is for methods that repair a trained model, {' and '.join(repairs)}, "
+                    f"`after` is for methods that repair a trained model, {' and '.join(repairs)}, "
                     f"and not for {self.method}: leave it out"
                 )
-        choose("--model", self.model, MODELS)
-        choose("--estimator", self.estimator, ESTIMATORS)
-        choose("--partition", self.partition, KINDS)
-        choose("--engine", self.engine, ENGINES)
+        choose("model", self.model, MODELS)
+        choose("estimator", self.estimator, ESTIMATORS)
+        choose("partition", self.partition, KINDS)
+        choose("engine", self.engine, ENGINES)
         if isinstance(self.solver, str):
-            choose("--solver", self.solver, SOLVERS)
+            choose("solver", self.solver, SOLVERS)
         self._check_compared()
         self._check_target()
         if not (math.isfinite(self.alpha) and self.alpha > 0):
-            raise FairSiloError(f"--alpha is {self.alpha}: give a number above 0, such as 0.5")
+            raise FairSiloError(f"`alpha` is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
-            raise FairSiloError(f"--rounds is {self.rounds}: give at least 1")
+            raise FairSiloError(f"`rounds` is {self.rounds}: give at least 1")
         check_seed(self.seed)
         self._check_shares()
         if self.min_cell < 0:
-            raise FairSiloError(f"--min-cell is {self.min_cell}: give 0 or more rows, such as 5")
+            raise FairSiloError(f"`min_cell` is {self.min_cell}: give 0 or more rows, such as 5")
         if self.min_cell and not METHODS[self.after or self.method].shared:
             shared = " and ".join(name for name, one in METHODS.items() if one.shared)
             raise FairSiloError(
-                f"--min-cell is for the constraints of {shared} and not for {self.method}: "
+                f"`min_cell` is for the constraints of {shared} and not for {self.method}: "
                 "leave it out"
             )
         if self.dp_epsilon is not None:
@@ -112,18 +112,18 @@ class Options:
     def _check_shares(self) -> None:
         """Validate who holds which row, and which rows are for testing."""
         if self.client is not None and self.clients is not None:
-            raise FairSiloError("give --client or --clients, not both")
+            raise FairSiloError("give `client` or `clients`, not both")
         if self.client is not None and self.partition != "iid":
             raise FairSiloError(
-                f"--partition {self.partition} deals rows out and --client {self.client} says who "
+                f"`partition` {self.partition} deals rows out and `client` {self.client} says who "
                 "holds them: give one of the two"
             )
         if self.alpha != ALPHA and self.partition != "dirichlet":
             raise FairSiloError(
-                f"--alpha is for --partition dirichlet and not {self.partition}: leave it out"
+                f"`alpha` is for `partition` dirichlet and not {self.partition}: leave it out"
             )
         if self.split is not None and self.test_fraction is not None:
-            raise FairSiloError("give --split or --test-fraction, not both")
+            raise FairSiloError("give `split` or `test_fraction`, not both")
 
     @property
     def solver_name(self) -> str | None:
@@ -132,103 +132,103 @@ class Options:
 
     def _check_compared(self) -> None:
         """Validate notion, against, epsilon and pool."""
-        choose("--notion", self.notion, NOTIONS)
-        choose("--against", self.against, AGAINST)
+        choose("notion", self.notion, NOTIONS)
+        choose("against", self.against, AGAINST)
         for limit in (self.epsilon, *(limit for _, limit in self.epsilons)):
             if not (math.isfinite(limit) and limit >= 0):
                 raise FairSiloError(
-                    f"--epsilon is {limit}: give a number of at least 0, such as 0.05"
+                    f"`epsilon` is {limit}: give a number of at least 0, such as 0.05"
                 )
         if self.pool is not None and self.pool < 0:
-            raise FairSiloError(f"--pool is {self.pool}: give a number of rows, 0 for no pooling")
+            raise FairSiloError(f"`pool` is {self.pool}: give a number of rows, 0 for no pooling")
 
     def _check_private(self, dp_epsilon: float) -> None:
         """Refuse what differential privacy cannot go with."""
         if not 0 < dp_epsilon < math.inf:
             raise FairSiloError(
-                f"--dp-epsilon is {dp_epsilon}: give a number above 0, such as 4; leave it out for "
+                f"`dp_epsilon` is {dp_epsilon}: give a number above 0, such as 4; leave it out for "
                 "training without differential privacy"
             )
         if not 0 < self.dp_delta < 1:
             raise FairSiloError(
-                f"--dp-delta is {self.dp_delta}: give a number between 0 and 1, far below one over "
+                f"`dp_delta` is {self.dp_delta}: give a number between 0 and 1, far below one over "
                 "the number of rows, such as 1e-5"
             )
         if not 0 < self.dp_clip < math.inf:
-            raise FairSiloError(f"--dp-clip is {self.dp_clip}: give a number above 0, such as 1")
-        choose("--dp-noise", self.dp_noise, NOISE)
+            raise FairSiloError(f"`dp_clip` is {self.dp_clip}: give a number above 0, such as 1")
+        choose("dp_noise", self.dp_noise, NOISE)
         Split(*self.dp_split)
         if not METHODS[self.method].private:
             private = ", ".join(name for name, one in METHODS.items() if one.private)
             raise FairSiloError(
-                f"--method {self.method} has no differential privacy: use one of {private}, or "
-                "leave out --dp-epsilon"
+                f"`method` {self.method} has no differential privacy: use one of {private}, or "
+                "leave out `dp_epsilon`"
             )
         if self.estimator == "mean":
             raise FairSiloError(
-                "--estimator mean divides by every client's own counts, which one row can change "
-                "at will: with --dp-epsilon use --estimator pooled"
+                "`estimator` mean divides by every client's own counts, which one row can change "
+                "at will: with `dp_epsilon` use `estimator` pooled"
             )
         solver = self.solver_name
         if solver == "lbfgs" or (solver == "newton" and self.model != "lr"):
             other = "newton or agp" if self.model == "lr" else "agp"
             raise FairSiloError(
-                f"--solver {solver} does not train {self.model} under noise: with "
-                f"--dp-epsilon use --solver {other}"
+                f"`solver` {solver} does not train {self.model} under noise: with "
+                f"`dp_epsilon` use `solver` {other}"
             )
         if NOTIONS[self.notion].claims:
             raise FairSiloError(
-                f"--notion {self.notion} measures a row under several classes, for which "
-                "--dp-epsilon has no sums: choose another notion"
+                f"`notion` {self.notion} measures a row under several classes, for which "
+                "`dp_epsilon` has no sums: choose another notion"
             )
         if self.target_deo is not None or self.pool:
             raise FairSiloError(
-                "--dp-epsilon goes with limits on losses and groups that are declared: leave out "
-                "--target-deo and --pool"
+                "`dp_epsilon` goes with limits on losses and groups that are declared: leave out "
+                "`target_deo` and `pool`"
             )
         if self.group is not None and "," in self.group:
             raise FairSiloError(
-                "--group with several columns reads the groups off the rows, which --dp-epsilon "
+                "`group` with several columns reads the groups off the rows, which `dp_epsilon` "
                 "forbids: name one column"
             )
         if self.min_cell:
             raise FairSiloError(
-                "--min-cell looks at exact counts, and --dp-epsilon hides small cells by noise "
+                "`min_cell` looks at exact counts, and `dp_epsilon` hides small cells by noise "
                 "already: leave one of them out"
             )
         if self.variant == "onehot":
             raise FairSiloError(
-                "--variant onehot reads its vocabulary off the rows, which --dp-epsilon forbids: "
+                "`variant` onehot reads its vocabulary off the rows, which `dp_epsilon` forbids: "
                 "use another variant"
             )
 
     def _check_target(self) -> None:
-        choose("--target-by", self.target_by, TARGET_BY)
+        choose("target_by", self.target_by, TARGET_BY)
         if not METHODS[self.method].targets and (self.epsilons or self.target_deo is not None):
-            option = "--target-deo" if self.target_deo is not None else "--epsilon for single pairs"
+            option = "`target_deo`" if self.target_deo is not None else "`epsilon` for single pairs"
             able = " or ".join(name for name, one in METHODS.items() if one.targets)
             raise FairSiloError(
-                f"{option} is for --method {able} and not {self.method}: leave it out"
+                f"{option} is for `method` {able} and not {self.method}: leave it out"
             )
         if self.target_deo is None:
             return
         if not 0 <= self.target_deo < 1:
             raise FairSiloError(
-                f"--target-deo is {self.target_deo}: give a difference of rates, such as 0.02"
+                f"`target_deo` is {self.target_deo}: give a difference of rates, such as 0.02"
             )
         if self.epsilons:
-            raise FairSiloError("give --target-deo or --epsilon for single pairs, not both")
+            raise FairSiloError("give `target_deo` or `epsilon` for single pairs, not both")
         if not NOTIONS[self.notion].rates:
             raise FairSiloError(
-                f"--target-deo is a difference of rates and --notion {self.notion} has none: use "
-                "--epsilon, or another notion"
+                f"`target_deo` is a difference of rates and `notion` {self.notion} has none: use "
+                "`epsilon`, or another notion"
             )
 
 
 def check_seed(seed: int) -> None:
     """Refuse a seed that some generator of random numbers does not take."""
     if not 0 <= seed <= LARGEST_SEED:
-        raise FairSiloError(f"--seed is {seed}: give a whole number from 0 to {LARGEST_SEED}")
+        raise FairSiloError(f"`seed` is {seed}: give a whole number from 0 to {LARGEST_SEED}")
 
 
 def choose(option: str, value: str, known: Iterable[str]) -> None:
@@ -238,4 +238,4 @@ def choose(option: str, value: str, known: Iterable[str]) -> None:
         return
     near = difflib.get_close_matches(value, known, n=1)
     hint = f", perhaps {near[0]!r}" if near else ""
-    raise FairSiloError(f"{option} {value!r} is unknown: choose one of {', '.join(known)}{hint}")
+    raise FairSiloError(f"`{option}` {value!r} is unknown: choose one of {', '.join(known)}{hint}")

@@ -160,19 +160,13 @@ def group_features(options: Options, schema: Schema) -> tuple[str, ...]:
 
 def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
-    if options.data in DATASETS:
+    if is_named(options, "label", "client", "split", "schema"):
         known = DATASETS[options.data]
-        for name in ("label", "client", "split", "schema"):
-            if getattr(options, name) is not None:
-                raise FairSiloError(
-                    f"--{name} does not go with the data set {options.data!r}, whose columns are "
-                    "fixed: leave it out"
-                )
         frame = load(options.data, data_dir=options.data_dir, variant=options.variant)
         own = options.group is not None
         schema = schema_of(options.data, frame, drop_group=options.drop_group and not own)
         if options.group is not None:
-            by = one_or_more("--group", options.group, tuple(frame.columns))
+            by = one_or_more("group", options.group, tuple(frame.columns))
             schema = _grouped(schema, frame, by, options)
         filled = replace(
             options,
@@ -183,21 +177,17 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     for name in ("label", "group", "protected_class"):
         if getattr(options, name) is None:
             raise FairSiloError(
-                f"--{name.replace('_', '-')} is missing: own data need --label, --group and "
-                f"--protected-class (the named data sets are {', '.join(DATASETS)})"
+                f"`{name}` is missing: own data need `label`, `group` and "
+                f"`protected_class` (the named data sets are {', '.join(DATASETS)})"
             )
-    if options.variant != "default":
-        raise FairSiloError(
-            f"--variant {options.variant} is for the data sets {', '.join(DATASETS)}: leave it out"
-        )
     declared = None if options.schema is None else _declared(options)
     frame = read_table(options.data, declared)
     if Path(options.data).is_dir():
         dealt = options.clients is not None or options.partition != "iid"
         if dealt or options.client is not None:
             raise FairSiloError(
-                f"{options.data} is a folder with one file per client: leave out --client, "
-                "--clients and --partition"
+                f"{options.data} is a folder with one file per client: leave out `client`, "
+                "`clients` and `partition`"
             )
         options = replace(options, client=CLIENT_COLUMN)
     assert options.label is not None
@@ -205,7 +195,7 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     if declared is not None:
         return frame, declared, options
     exclude = [name for name in (options.client, options.split) if name is not None]
-    by = one_or_more("--group", options.group, tuple(frame.columns))
+    by = one_or_more("group", options.group, tuple(frame.columns))
     schema = infer_schema(
         frame,
         label=options.label,
@@ -218,15 +208,33 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     return frame, schema, options
 
 
+def is_named(options: Any, *fixed: str) -> bool:
+    """Whether the data are a named data set; refuse options that do not go with what they are."""
+    if options.data not in DATASETS:
+        if options.variant not in (None, "default"):
+            raise FairSiloError(
+                f"`variant` {options.variant} is for the data sets {', '.join(DATASETS)}: leave it "
+                "out"
+            )
+        return False
+    for name in fixed:
+        if getattr(options, name) is not None:
+            raise FairSiloError(
+                f"`{name}` does not go with the data set {options.data!r}, whose columns are "
+                "fixed: leave it out"
+            )
+    return True
+
+
 def _declared(options: Options) -> Schema:
-    """The schema of --schema, which must be about the columns that the options name."""
+    """The schema of `schema`, which must be about the columns that the options name."""
     assert options.schema is not None
     schema = read_schema(options.schema)
     group = ",".join(schema.group_columns) or schema.group
     for name, value in (("label", schema.label), ("group", group)):
         if getattr(options, name) != value:
             raise FairSiloError(
-                f"--{name} is {getattr(options, name)!r} and the file {options.schema} says "
+                f"`{name}` is {getattr(options, name)!r} and the file {options.schema} says "
                 f"{value!r}: correct one of them"
             )
     both = {options.client, options.split} & set(schema.columns)
@@ -241,5 +249,5 @@ def _declared(options: Options) -> Schema:
 def _grouped(schema: Schema, frame: pd.DataFrame, by: tuple[str, ...], options: Options) -> Schema:
     """The schema with the groups of these columns; the label cannot be among them."""
     if schema.label in by:
-        raise FairSiloError(f"--group names the label {schema.label!r}: choose other columns")
+        raise FairSiloError(f"`group` names the label {schema.label!r}: choose other columns")
     return grouped_by(schema, frame, by, drop=options.drop_group)

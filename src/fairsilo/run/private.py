@@ -68,8 +68,8 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     """Release the encoder's sums and the counts, train, release what the model does."""
     if options.schema is None and options.data not in DATASETS:
         raise FairSiloError(
-            "with --dp-epsilon the columns' vocabularies and bounds must not be read off the rows: "
-            "declare them in a file and give it as --schema"
+            "with `dp_epsilon` the columns' vocabularies and bounds must not be read off the rows: "
+            "declare them in a file and give it as `schema`"
         )
     mechanism = mechanism_of(options)
     prepared = prepare(options, mechanism)
@@ -115,7 +115,7 @@ def check_counts(posed: Posed, counts: Floats, noise: float) -> None:
                 raise FairSiloError(
                     f"group {' or '.join(map(repr, names))} has too few training rows of class "
                     f"{' or '.join(map(repr, classes))} to be told from the noise: raise "
-                    "--dp-epsilon, give more rows, or choose other --groups"
+                    "`dp_epsilon`, give more rows, or choose other `groups`"
                 )
 
 

@@ -31,7 +31,7 @@ def share_out(
     if count is None:
         if known is None:
             raise FairSiloError(
-                "it is not said who holds the rows: give --client COLUMN, or --clients N to deal "
+                "it is not said who holds the rows: give `client` COLUMN, or `clients` N to deal "
                 "them out"
             )
         count = known.clients

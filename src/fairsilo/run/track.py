@@ -58,7 +58,7 @@ class Store:
             self.client.set_terminated(key)
         except Exception as error:
             raise FairSiloError(
-                f"the run folder is complete, but logging to --mlflow {self.uri} failed: "
+                f"the run folder is complete, but logging to `mlflow` {self.uri} failed: "
                 f"{first_line(error)}"
             ) from error
         return key
@@ -74,7 +74,7 @@ def open_store(uri: str) -> Store:
         from mlflow.tracking import MlflowClient
     except ModuleNotFoundError:
         raise FairSiloError(
-            "--mlflow needs the package mlflow: pip install 'fairsilo[mlflow]'"
+            "`mlflow` needs the package mlflow: pip install 'fairsilo[mlflow]'"
         ) from None
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
     try:
@@ -83,7 +83,7 @@ def open_store(uri: str) -> Store:
         experiment = found.experiment_id if found else client.create_experiment(name)
     except Exception as error:
         raise FairSiloError(
-            f"--mlflow {uri} cannot be used ({first_line(error)}): give an address such as "
+            f"`mlflow` {uri} cannot be used ({first_line(error)}): give an address such as "
             "sqlite:///mlflow.db or http://localhost:5000"
         ) from error
     return Store(uri, client, str(experiment))

@@ -36,7 +36,7 @@ class Agreement:
         if n < FEWEST or n > MOST_SILOS:
             raise SecureAggregationError(
                 f"Secure aggregation needs {FEWEST} to {MOST_SILOS} silos and the federation has "
-                f"{n}; add silos or say --no-secure-aggregation."
+                f"{n}; add silos or train with `secure_aggregation` off."
             )
         if t < FEWEST or t > n or 2 * t <= n:
             raise SecureAggregationError(

@@ -105,7 +105,7 @@ def _budget(settings: Settings, agreed: FederationFile, findings: Findings) -> N
     ):
         findings.remarks.append(
             "another whole run would pass this silo's privacy budget and be refused on the way: "
-            "raise dp_budget_epsilon, or agree on a smaller --dp-epsilon"
+            "raise dp_budget_epsilon, or agree on a smaller `dp_epsilon`"
         )
 
 

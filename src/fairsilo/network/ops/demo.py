@@ -60,7 +60,7 @@ def make_demo(
 ) -> Workspace:
     """A working folder with all keys and every silo's share of ADULT (of `rows` rows)."""
     if silos < 2:
-        raise FairSiloError(f"--silos is {silos}: a federation has at least 2")
+        raise FairSiloError(f"`silos` is {silos}: a federation has at least 2")
     options = options or Options(data=DATA)
     known = DATASETS[DATA]
     frame, schema, options = read(options)

@@ -35,12 +35,12 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
     named = options.data in DATASETS
     if [named, sample is not None, options.schema is not None].count(True) != 1:
         raise FairSiloError(
-            "give one of --sample TABLE, --schema FILE and --data NAME: which columns are there?"
+            "give one of `sample` TABLE, `schema` FILE and `data` NAME: which columns are there?"
         )
     if options.schema is not None:
         if options.label or options.group or options.drop_group:
             raise FairSiloError(
-                "--label, --group and --drop-group are in the file that --schema names: leave them "
+                "`label`, `group` and `drop_group` are in the file that `schema` names: leave them "
                 "out"
             )
         schema = read_schema(options.schema)
@@ -52,7 +52,7 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
             table = replace(table, split=None)
         schema = read(table)[1]
     if options.protected_class is None:
-        raise FairSiloError("--protected-class is missing: name a class of the label")
+        raise FairSiloError("`protected_class` is missing: name a class of the label")
     features = tuple(
         f.model_copy(update={"other": True}) if isinstance(f, Category) else f
         for f in schema.features
@@ -100,14 +100,14 @@ def draft_federation_file(values: dict[str, Any], silos: Sequence[str]) -> Feder
 def _member(text: str) -> Member:
     name, sign, path = text.partition("=")
     if not sign:
-        raise FairSiloError(f"--silo {text!r} is not NAME=PUBLIC_KEY_FILE, such as bank=bank.pub")
+        raise FairSiloError(f"`silo` {text!r} is not NAME=PUBLIC_KEY_FILE, such as bank=bank.pub")
     try:
         line = Path(path).read_text().strip()
     except (OSError, UnicodeDecodeError):
-        raise FairSiloError(f"--silo {name}: cannot read the public key {path}") from None
+        raise FairSiloError(f"`silo` {name}: cannot read the public key {path}") from None
     if "PRIVATE" in line:
         raise FairSiloError(
-            f"--silo {name}: {path} is a PRIVATE key, which must stay at the silo: take the .pub "
+            f"`silo` {name}: {path} is a PRIVATE key, which must stay at the silo: take the .pub "
             "file, and have the silo make a new key"
         )
     read_public_key(line)
@@ -115,5 +115,5 @@ def _member(text: str) -> Member:
         return Member(name=name, public_key=line)
     except ValidationError:
         raise FairSiloError(
-            f"--silo {name!r}: a silo's name is of letters, digits, '.', '_' and '-'"
+            f"`silo` {name!r}: a silo's name is of letters, digits, '.', '_' and '-'"
         ) from None

@@ -187,11 +187,11 @@ def follow(
             quiet_since = time.monotonic()
         if pid and not is_alive(pid) and not _more(path, told):
             raise FairSiloError(
-                "the server's process ended before the run did: use --resume to go on"
+                "the server's process ended before the run did: use `resume` to go on"
             )
         if not alive() or (not pid and time.monotonic() - quiet_since > PATIENCE):
             raise FairSiloError(
-                f"run {run} did not come up: look at the SuperLink's output, then use --resume"
+                f"run {run} did not come up: look at the SuperLink's output, then use `resume`"
             )
         time.sleep(0.2)
 

@@ -122,7 +122,7 @@ def node_arguments(settings: Settings, path: Path, superlink: str | None) -> lis
     address = superlink or settings.superlink
     if address is None:
         raise FairSiloError(
-            f'{path} names no SuperLink: add superlink = "HOST:PORT" or give --superlink'
+            f'{path} names no SuperLink: add superlink = "HOST:PORT" or give `superlink`'
         )
     if settings.key is None:
         raise FairSiloError(f"{path} names no key: make one with `fairsilo flower keygen`")
@@ -157,7 +157,7 @@ def free_port(port: int) -> int:
             probe.bind((HOST, port))
         except OSError as error:
             raise FairSiloError(
-                f"--port {port} cannot be used ({error.strerror}): give another, or none"
+                f"`port` {port} cannot be used ({error.strerror}): give another, or none"
             ) from None
     return port
 

@@ -106,7 +106,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise FairSiloError(
             f"cannot listen on {host}, port {port} ({error.strerror}): is its SuperLink running "
-            "already, or does this machine have another address (--listen)?"
+            "already, or does this machine have another address (`listen`)?"
         ) from None
 
 

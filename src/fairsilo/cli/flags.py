@@ -1,0 +1,28 @@
+"""The core names a setting `dp_epsilon`; the command line says --dp-epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def as_typed(sentence: str) -> str:
+    """A sentence of the core, every setting as it is typed; `recount` off becomes --no-recount."""
+    for name, flag in _flags():
+        sentence = sentence.replace(name, flag)
+    return sentence
+
+
+def _flags() -> Iterator[tuple[str, str]]:
+    """Every option of every command: how the core names it, and its flag."""
+    from typer.main import get_command
+
+    from fairsilo.cli import app
+
+    commands: list[Any] = [get_command(app)]
+    for command in commands:  # it grows by the commands that are found
+        commands += getattr(command, "commands", {}).values()
+        for one in command.params:
+            if one.param_type_name == "option":
+                yield from ((f"`{one.name}` off", flag) for flag in one.secondary_opts)
+                yield f"`{one.name}`", one.opts[0]
