@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairsilo.cli import app
+from fairsilo.cli.flags import as_typed
 from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
 from tests.cli.conftest import Program
@@ -98,7 +99,7 @@ def test_one_sentence_and_nothing_written(
     (tmp_path / "empty").mkdir()
     done = CliRunner().invoke(app, words_of(change))
     assert isinstance(done.exception, FairSiloError), done.output
-    assert words in str(done.exception)
+    assert words in as_typed(str(done.exception))
     assert "\n" not in str(done.exception)
     assert not (tmp_path / "found").exists()
     assert not (tmp_path / "hacked").exists()

@@ -24,6 +24,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from fairsilo.cli import app
+from fairsilo.cli.flags import as_typed
 from fairsilo.errors import FairSiloError
 
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -65,7 +66,7 @@ def run(step: Step, names: dict[str, Any]) -> str:
     assert program == "fairsilo", f"only fairsilo runs here: {step.source}"
     done = CliRunner().invoke(app, arguments)
     if isinstance(done.exception, FairSiloError):
-        return f"fairsilo: {done.exception}\n"
+        return f"fairsilo: {as_typed(str(done.exception))}\n"
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.stdout
