@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fairsilo
-from fairsilo.cli.flags import _flags, as_typed
+from fairsilo.cli.flags import as_typed, flags
 from fairsilo.errors import FairSiloError
 from fairsilo.run.options import Options
 
@@ -80,10 +80,6 @@ def named_in(folder: Path) -> Iterator[tuple[str, str]]:
                     yield f"{place}:{node.lineno}", str(first.value)
 
 
-def known() -> set[str]:
-    return {name for found, _ in _flags() for name in NAMED.findall(found)}
-
-
 def test_the_core_does_not_know_the_command_line() -> None:
     assert flags_in(PACKAGE) == []
 
@@ -95,20 +91,21 @@ def test_the_exceptions_are_needed() -> None:
 
 
 def test_every_setting_that_the_core_names_can_be_typed() -> None:
+    known = {name for found, _ in flags() for name in NAMED.findall(found)}
     named = list(named_in(PACKAGE))
     assert len(named) > 150
-    assert [f"{where}: {name}" for where, name in named if name not in known()] == []
+    assert [f"{where}: {name}" for where, name in named if name not in known] == []
 
 
 def test_a_setting_has_one_flag_in_all_commands() -> None:
     found: dict[str, set[str]] = defaultdict(set)
-    for name, flag in _flags():
+    for name, flag in flags():
         found[name].add(flag)
-    assert {name: flags for name, flags in found.items() if len(flags) > 1} == {}
+    assert {name: several for name, several in found.items() if len(several) > 1} == {}
 
 
 @pytest.mark.parametrize(
-    ("code", "flags", "names"),
+    ("code", "typed", "names"),
     [
         ('raise FairSiloError(f"--seed is {seed}")', 1, []),
         ('raise FairSiloError(f"--{name} is missing")', 1, []),
@@ -120,9 +117,9 @@ def test_a_setting_has_one_flag_in_all_commands() -> None:
         ('choose("seeed", seed, SEEDS)', 0, ["seeed"]),
     ],
 )
-def test_what_counts(code: str, flags: int, names: list[str], tmp_path: Path) -> None:
+def test_what_counts(code: str, typed: int, names: list[str], tmp_path: Path) -> None:
     (tmp_path / "some.py").write_text(code)
-    assert len(flags_in(tmp_path)) == flags
+    assert len(flags_in(tmp_path)) == typed
     assert [name for _, name in named_in(tmp_path)] == names
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 def as_typed(sentence: str) -> str:
     """A sentence of the core, every setting as it is typed; `recount` off becomes --no-recount."""
-    for name, flag in _flags():
+    for name, flag in flags():
         sentence = sentence.replace(name, flag)
     return sentence
 
 
-def _flags() -> Iterator[tuple[str, str]]:
+def flags() -> Iterator[tuple[str, str]]:
     """Every option of every command: how the core names it, and its flag."""
     from typer.main import get_command
 
