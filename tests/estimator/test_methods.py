@@ -87,7 +87,7 @@ def test_a_network_meets_the_constraint() -> None:
 @pytest.mark.slow
 def test_two_groups_only() -> None:
     t = table(groups=3)
-    with pytest.raises(ValueError, match="name two with groups, or use method fedfair"):
+    with pytest.raises(ValueError, match="name two with `groups`, or use `method` fedfair"):
         FedFairClassifier(method="eo").fit(t.X, t.y, **t.extra)
     clf = FedFairClassifier(method="eo", groups=["g0", "g2"]).fit(t.X, t.y, **t.extra)
     assert set(clf.predict(t.X, sensitive_features=t.group)) <= {"0", "1"}

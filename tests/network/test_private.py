@@ -295,7 +295,7 @@ def test_no_second_model_beside_it(tmp_path: Path) -> None:
     ("values", "told"),
     [
         ({"estimator": "mean"}, "use `estimator` pooled"),
-        ({"method": "lco"}, "method lco has no differential privacy"),
+        ({"method": "lco"}, "`method` lco has no differential privacy"),
         ({"solver": "lbfgs"}, "does not train lr under noise"),
         ({"split": None}, "needs a split column"),
         ({"dp": {"epsilon": 0.0}}, "greater than 0"),
