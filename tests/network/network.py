@@ -42,6 +42,7 @@ from fairsilo.network.train import train_over
 from fairsilo.network.transport import Fault, Traffic
 from fairsilo.network.wire import Ask, Record, Reply
 from tests.network.proxy import Proxy, recording
+from tests.network.silos import confirm
 
 ROWS = 400
 """Of every silo."""
@@ -106,6 +107,7 @@ class Net:
         self.space.federation.write_text(agreed.text)
         for name in agreed.names:
             (self.space.silo(name) / FILE).write_text(agreed.text)
+            confirm(self.space.silo(name) / "silo.toml")
 
     def start(self, name: str) -> None:
         """Start a node, which reaches the SuperLink through the proxy."""

@@ -11,14 +11,16 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.data import Number, Schema, grouped_by, infer_schema, make_table
+from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
 from fairsilo.network.engine import Network
-from fairsilo.network.federation_file import FILE, FederationFile, Member
+from fairsilo.network.federation_file import FILE, FederationFile, Member, read_federation_file
 from fairsilo.network.journal import Journal
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.server import aggregate_for, engine_for
+from fairsilo.network.settings import read_settings
 from fairsilo.network.train import train_over
-from fairsilo.network.transport import Fault, Traffic, size_of
+from fairsilo.network.transport import Fault, Patient, Traffic, size_of
 from fairsilo.network.wire import Record
 from fairsilo.run import Options, Run, execute
 
@@ -79,7 +81,15 @@ def make_town(
             f'name = "{name}"\nfederation = "{FILE}"\ndata = "table.csv"\nkey = "node.key"\n'
             f"plain = {plain}\n{budget_lines(agreed)}"
         )
+        confirm(own / "silo.toml")
     return Town(folder, agreed, frame)
+
+
+def confirm(settings: Path) -> None:
+    """The owner's yes to the federation file that lies there now."""
+    own = read_settings(settings)
+    agreed = read_federation_file(own.federation)
+    decide(own, agreed, agreed.fingerprint)
 
 
 def bounded(schema: Schema) -> Schema:
@@ -149,7 +159,7 @@ def train_with(
 ) -> tuple[Run, list[dict[str, Any]], Network]:
     """The same, with the engine that asked."""
     events: list[dict[str, Any]] = []
-    gather = aggregate_for(town.agreed, post, post.run, 1.0)
+    gather = aggregate_for(town.agreed, Patient(post, events.append), post.run, 1.0)
     keep = Journal(journal, town.agreed.fingerprint, resume)
     engine = engine_for(town.agreed)(town.agreed, gather, keep, post.present(), events.append)
     return train_over(town.agreed, engine, baseline), events, engine

@@ -16,7 +16,7 @@ from fairsilo.question.agnostic import seen_columns
 from fairsilo.run import Options, execute
 from fairsilo.run.problem import plan
 from fairsilo.run.split import share_out
-from tests.network.silos import Town, TownTransport, train_with
+from tests.network.silos import Town, TownTransport, confirm, train_with
 
 SILOS = 3
 
@@ -43,6 +43,7 @@ def drug_town(folder: Path, options: Options) -> Town:
         (folder / name / "silo.toml").write_text(
             f'name = "{name}"\nfederation = "{FILE}"\ndata = "table.csv"\nplain = true\n'
         )
+        confirm(folder / name / "silo.toml")
     return Town(folder, agreed, frame)
 
 

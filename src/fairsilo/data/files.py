@@ -7,14 +7,15 @@ from pathlib import Path
 from fairsilo.errors import FairSiloError
 
 
-def write_atomic(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write `content` through a temporary file in the same folder, creating the folder.
 
-    A crash leaves the old file (or none), because the rename comes after an fsync.
+    A crash leaves the old file (or none), because the rename comes after an fsync. `mode`: the
+    file's rights, less what the umask takes away.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
+        _replace(path, content, mode)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FairSiloError(f"cannot write {path} ({reason}); choose another folder") from error
@@ -29,11 +30,12 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, mode: int) -> None:
     # Not tempfile.mkstemp: it ignores the umask and makes files that only their owner can read.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("xb") as stream:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())

@@ -9,10 +9,12 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fairsilo.errors import FairSiloError
+from fairsilo.network import left
+from fairsilo.network.approval import Held, permit
 from fairsilo.network.federation_file import read_federation_file
 from fairsilo.network.masked import masked_reply
-from fairsilo.network.settings import read_settings
-from fairsilo.network.silo import answer
+from fairsilo.network.settings import Settings, read_settings
+from fairsilo.network.silo import COST, OTHER_FILE, REMARKS, answer
 from fairsilo.network.wire import RECORD, VERSION, Ask, Memory, Record, Refusal, Reply
 
 MEMORY = "fairsilo"
@@ -50,18 +52,49 @@ def settings_of(message: Message, context: Context) -> object:
 
 
 def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
-    """The answer to a record, computed from the silo's own settings."""
+    """The answer to a record, computed from the silo's own settings, and noted before it leaves."""
     try:
         if not isinstance(path, str):
             raise FairSiloError("the node was started without silo='SETTINGS' in its node config")
         settings = read_settings(Path(path))
+    except FairSiloError as error:
+        logging.getLogger("flwr").error("fairsilo: %s", error)
+        return _refused(record, UNSAID)
+    try:
+        reply = _reply(settings, record, memory, run)
+    except Held as held:
+        reply = {**_refused(record, str(held)), "waiting": True}
+        if not held.first:
+            # The server asks again every few seconds.
+            return reply
+    cost = float(memory.pop(COST, 0.0))
+    try:
+        for sentence in memory.pop(REMARKS, ()):
+            left.note(settings, run, kind=left.REMARK, remark=str(sentence))
+        left.note(settings, run, **left.reply_line(record, reply, cost))
+    except Refusal as error:
+        logging.getLogger("flwr").error("fairsilo: %s", error)
+        # A refusal tells nothing, so it may leave without its line.
+        return reply if reply["refused"] else _refused(record, str(error))
+    return reply
+
+
+def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Record:
+    """The answer, or in its form why there is none; `Held` where the owner is to be asked."""
+    try:
         agreed = read_federation_file(settings.federation)
+        named = record.get("fingerprint", agreed.fingerprint)
+        if named != agreed.fingerprint:
+            raise Refusal(OTHER_FILE)
+        permit(settings, agreed, run, str(record.get("purpose", record.get("ask.purpose", ""))))
         if "step" in record:
             return masked_reply(settings, agreed, record, memory, run)
         ask = Ask.from_record(record)
         if agreed.secure_aggregation:
             raise Refusal("the federation file demands secure aggregation")
         return Reply(ask.number, ask.kind, answer(settings, agreed, ask, memory)).to_record()
+    except Held:
+        raise
     except Refusal as error:
         return _refused(record, str(error))
     except FairSiloError as error:

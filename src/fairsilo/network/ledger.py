@@ -25,6 +25,7 @@ from fairsilo.data.files import write_atomic
 from fairsilo.dp import Budget, Ledger, Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.wire import Refusal
 from fairsilo.secagg.static import StaticSumGuard
 
 
@@ -47,7 +48,7 @@ def admit(
     """
     keys = {silo.name: silo.public_key.split()[1] for silo in agreed.silos}
     known = [hashlib.sha256(keys[name].encode()).hexdigest()[:32] for name in survivors]
-    with _locked(path):
+    with locked(path):
         kept = read(path)
         if agreed.recount:
             kept.guard.note(table, known)
@@ -59,7 +60,7 @@ def admit(
 
 def spend(path: Path, budget: Budget, releases: Sequence[Release]) -> None:
     """Write down what is about to leave, or raise `BudgetSpent`: then nothing may leave."""
-    with _locked(path):
+    with locked(path):
         kept = read(path)
         ledger = Ledger(budget, kept.releases)
         for release in releases:
@@ -69,7 +70,7 @@ def spend(path: Path, budget: Budget, releases: Sequence[Release]) -> None:
 
 def same_table(path: Path, training: str, digest: str) -> bool:
     """Whether the training began with this table; the first one is noted."""
-    with _locked(path):
+    with locked(path):
         kept = read(path)
         if training not in kept.tables:
             kept.tables[training] = digest
@@ -111,11 +112,28 @@ def _write(path: Path, kept: Kept) -> None:
         for one, times in Counter(kept.releases).items()
     ]
     content["tables"] = kept.tables
-    write_atomic(path, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+    write(path, content)
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write one of the silo's own files of JSON; what cannot be written is a refusal."""
+    try:
+        write_atomic(path, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode(), 0o600)
+    except FairSiloError as error:
+        raise unwritten(error.__cause__) from None
+
+
+def unwritten(error: BaseException | None) -> Refusal:
+    """What the server is told where the disk is full, or a file cannot be written."""
+    why = getattr(error, "strerror", None) or "it failed"
+    return Refusal(
+        f"this silo cannot write to its disk ({why}), and gives no answer that it cannot write "
+        "down: free space there, then use --resume"
+    )
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Two runs at once must not both find the same room in the budget."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,4 +141,4 @@ def _locked(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise FairSiloError(f"cannot lock the ledger {path} ({error.strerror})") from None
+        raise unwritten(error) from None

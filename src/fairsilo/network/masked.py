@@ -1,6 +1,7 @@
 """Secure aggregation on the wire: five steps, each a record of its own.
 
-    advertise  server names rounds first..last    silo: its signed keys
+    advertise  server names rounds first..last,
+               federation file and purpose        silo: its signed keys
     share      everybody's keys                   silo: a sealed letter for every other silo
     masked     the question, the silo's letters   silo: its vector behind masks
     confirm    who survived                       silo: its signature on that list
@@ -120,6 +121,8 @@ def _step(
     session: SiloSession,
 ) -> bytes:
     if step == "advertise":
+        # The owner was asked for this; later questions must be of the same purpose.
+        memory.setdefault("purpose", str(record["purpose"]))
         return session.advertise(record["first"], record["last"], _key(settings))
     if step == "share":
         return pack_parcels(session.share(unpack_parcels(record["parcels"])))

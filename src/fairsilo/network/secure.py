@@ -46,14 +46,14 @@ class Secure:
         """Two exchanges, three with signed survivors; one more where a silo missed the first."""
         faults: dict[str, Fault] = {}
         if not self.session.rounds_left():
-            faults = self._set_up(silos)
+            faults = self._set_up(ask, silos)
         asked = [name for name in silos if name not in faults]
         number, missing = self._mask(ask, asked, length)
         refused = any(map(_refused, missing.values()))
         # Under differential privacy every answer costs the silos, so nobody is asked twice.
         if missing and not refused and self.agreed.dp is None:
             if not self.session.rounds_left():
-                faults = self._set_up(asked)
+                faults = self._set_up(ask, asked)
                 asked = [name for name in asked if name not in faults]
             number, missing = self._mask(ask, asked, length)
         faults.update(missing)
@@ -64,12 +64,12 @@ class Secure:
             self._admit(present, faults)
         return self._open(number, present, faults)
 
-    def _set_up(self, silos: Sequence[str]) -> dict[str, Fault]:
+    def _set_up(self, ask: Ask, silos: Sequence[str]) -> dict[str, Fault]:
         """Fresh keys and shares for the rounds to come: two exchanges."""
         first, last = self.session.begin_setup(AHEAD)
-        ask = letter("advertise", first=first, last=last)
+        named = {"fingerprint": ask.fingerprint, "purpose": ask.purpose}
         faults = self._each(
-            dict.fromkeys(silos, ask),
+            dict.fromkeys(silos, letter("advertise", first=first, last=last, **named)),
             lambda name, record: self.session.add_bundle(name, record["content"]),
         )
         bundles = self.session.bundles()

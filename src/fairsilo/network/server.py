@@ -30,7 +30,7 @@ from fairsilo.network.ops.launch import PROGRESS
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.secure import Secure
 from fairsilo.network.train import train_over
-from fairsilo.network.transport import GridTransport, Transport
+from fairsilo.network.transport import GridTransport, Patient, Transport
 from fairsilo.run import load, save
 
 JOURNAL = "journal"
@@ -71,7 +71,7 @@ def _coordinate(
     say: Callable[[dict[str, Any]], None],
 ) -> None:
     silos = wait_for_silos(agreed, post, float(config["wait"]), say)
-    gather = aggregate_for(agreed, post, run, float(config["timeout"]))
+    gather = aggregate_for(agreed, Patient(post, say), run, float(config["timeout"]))
     if config["audit"] or config["columns"]:
         found = (
             audit(agreed, gather, silos, load(Path(str(config["audit"]))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -31,6 +31,11 @@ class Settings(BaseModel):
     """The silo's private node key; secure aggregation signs with it."""
     superlink: str | None = None
     """HOST:PORT of the SuperLink that the silo's own program connects to."""
+    approve: Literal["ask", "listed", "always"] = "listed"
+    """When the silo answers a run: after its owner's yes to this very run, after a yes to its
+    federation file once, or always."""
+    approvals: Path = Path("approvals.json")
+    """What the owner said yes and no to, and what waits for an answer; see `approval`."""
     minimum_rows: int = Field(default=50, ge=1)
     minimum_cell: int = Field(default=5, ge=1)
     """Constrained cells (a group within the protected class) of fewer rows take no part."""
@@ -54,6 +59,11 @@ class Settings(BaseModel):
     """For audits of another model: the column with the class that it predicts."""
     audit_probability: tuple[str, ...] = ()
     """The column with its probability of the protected class, or CLASS=COLUMN for each class."""
+
+    @property
+    def left(self) -> Path:
+        """The list of all that left the silo, beside the ledger; see `left`."""
+        return self.ledger.with_name("left.jsonl")
 
     def answers_for(self, purpose: str) -> bool:
         """Whether the silo takes part in that method, or in audits."""
@@ -90,7 +100,7 @@ def read_settings(path: Path) -> Settings:
     beside = path.resolve().parent
     moved = {
         name: beside / value
-        for name in ("federation", "data", "key", "ledger", "models")
+        for name in ("federation", "data", "key", "ledger", "models", "approvals")
         if (value := getattr(settings, name)) is not None
     }
     if "ledger" not in settings.model_fields_set and "data" in moved:

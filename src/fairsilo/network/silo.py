@@ -26,6 +26,12 @@ from fairsilo.network.table import read_rows
 from fairsilo.network.wire import Ask, Memory, Refusal
 from fairsilo.question import Evaluate, Part, Problem, Question, Silo, Unfit
 
+COST, REMARKS = "cost", "remarks"
+"""Where `answer` leaves, in the silo's memory, what it cost and what the owner should know."""
+OTHER_FILE = (
+    "the server's federation file is not the one this silo agreed to (fingerprints differ): "
+    "compare them with the coordinator"
+)
 ALWAYS = frozenset({"columns", "counts", "evaluate"})
 """Questions of every training."""
 BEFORE = frozenset({"columns", "counts", "noisy-columns"})
@@ -55,7 +61,7 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     if agreed.dp is None:
         _large_enough(settings, agreed, problem, silo.train)
     elif question.private:
-        return _private(settings, agreed, problem, question, silo)
+        return _private(settings, agreed, problem, question, silo, memory)
     silo.own = load_own(settings, ask)
     try:
         vector = question.answer(problem, silo)
@@ -89,7 +95,12 @@ def cells_of(agreed: FederationFile, ask: Ask) -> Ints | None:
 
 
 def _private(
-    settings: Settings, agreed: FederationFile, problem: Problem, question: Question, silo: Silo
+    settings: Settings,
+    agreed: FederationFile,
+    problem: Problem,
+    question: Question,
+    silo: Silo,
+    memory: Memory,
 ) -> Floats:
     """The sums of the training rows that the question asks for, paid for, with noise.
 
@@ -107,6 +118,7 @@ def _private(
             f"this answer would pass the silo's own privacy budget for all runs together, "
             f"({budget.epsilon:g}, {budget.delta:g}): its operator can raise dp_budget_epsilon"
         ) from None
+    memory[COST] = sum(message.release.cost for message in messages)
     return np.concatenate([share(message, agreed.smallest_sum) for message in messages])
 
 
@@ -161,16 +173,15 @@ def _read(settings: Settings, agreed: FederationFile, ask: Ask, cells: Ints | No
 
 def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> None:
     if ask.fingerprint != agreed.fingerprint:
-        raise Refusal(
-            "the server's federation file is not the one this silo agreed to (fingerprints "
-            "differ): compare them with the coordinator"
-        )
+        raise Refusal(OTHER_FILE)
     if settings.name not in agreed.names:
         raise Refusal("the federation file does not name this silo")
     if not settings.answers_for(ask.purpose):
         raise Refusal(f"this silo does not answer for {ask.purpose!r}")
     if ask.purpose not in (agreed.method, "audit"):
         raise Refusal(f"the federation file does not name the method {ask.purpose!r}")
+    if memory.setdefault("purpose", ask.purpose) != ask.purpose:
+        raise Refusal("a run either trains or audits: its owner was asked for one of the two")
     if ask.purpose == "audit":
         _permit_audit(settings, agreed, ask.question)
     elif not _asked_for(agreed, ask.question):

@@ -17,6 +17,10 @@ from fairsilo.network.wire import RECORD, Record
 
 POLL = 0.25
 """At most so many seconds pass between two looks for answers."""
+AGAIN = 3.0
+"""Seconds until a silo that waits for its owner's approval is asked again."""
+APPROVAL = 24 * 3600.0
+"""Seconds that a run waits for it."""
 REFUSED = 7
 """Flower's error code where a silo refused the app."""
 LONGEST = 400
@@ -149,6 +153,43 @@ class GridTransport:
         if size > LARGEST:
             return Fault(f"sent {size:,} bytes where at most {LARGEST:,} are read")
         return record
+
+
+class Patient:
+    """Asks silos again that wait for their owners' approval; `say` is told who they are."""
+
+    def __init__(
+        self,
+        post: Transport,
+        say: Callable[[dict[str, Any]], None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.post, self.say, self.clock, self.sleep = post, say, clock, sleep
+        self.traffic = post.traffic
+
+    def present(self) -> tuple[str, ...]:
+        """The silos that are connected."""
+        return self.post.present()
+
+    def exchange(self, letters: Mapping[str, Record], timeout: float) -> dict[str, Record | Fault]:
+        """Every silo's answer or fault; after APPROVAL seconds without a yes, a refusal."""
+        found = self.post.exchange(letters, timeout)
+        told: list[str] = []
+        deadline = self.clock() + APPROVAL
+        while (held := _held(found)) and self.clock() < deadline:
+            if held != told:
+                self.say({"event": "approval", "silos": held})
+                told = held
+            self.sleep(AGAIN)
+            found |= self.post.exchange({name: letters[name] for name in held}, timeout)
+        if told and not held:
+            self.say({"event": "approval", "silos": []})
+        return found
+
+
+def _held(found: Mapping[str, Record | Fault]) -> list[str]:
+    return sorted(n for n, one in found.items() if isinstance(one, dict) and one.get("waiting"))
 
 
 ERRORS = {

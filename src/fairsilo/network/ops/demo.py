@@ -12,6 +12,7 @@ import numpy as np
 
 from fairsilo.data import CLIENT_COLUMN, DATASETS, build_labels, read_table
 from fairsilo.errors import FairSiloError
+from fairsilo.network.approval import decide
 from fairsilo.network.federation_file import FederationFile, Member
 from fairsilo.network.ops.draft import draft_values
 from fairsilo.network.ops.keys import make_key
@@ -27,6 +28,7 @@ from fairsilo.network.ops.launch import (
 )
 from fairsilo.network.ops.processes import Processes, free_ports, processes
 from fairsilo.network.ops.workspace import Workspace, make_workspace
+from fairsilo.network.settings import read_settings
 from fairsilo.partition import TEST, draw
 from fairsilo.run import Options, execute
 from fairsilo.run import load as load_run
@@ -84,6 +86,8 @@ def make_demo(
         part = frame.iloc[np.concatenate([own, held])].copy()
         part[SPLIT] = ["train"] * len(own) + ["test"] * len(held)
         part.to_csv(space.silo(name) / "table.csv", index=False)
+        # Its owner, too, is whoever runs the demo.
+        decide(read_settings(space.silo(name) / "silo.toml"), agreed, agreed.fingerprint)
     return space
 
 

@@ -1,0 +1,115 @@
+"""What a silo's owner said yes or no to, in a file of the silo's own beside its settings.
+
+decided   by federation file ("listed") or by federation file and run ("ask"): yes or no
+waiting   runs that asked and were neither allowed nor refused yet
+
+The server can only wait: a yes is written at the silo, by `fairsilo flower approve`.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.ledger import locked, write
+from fairsilo.network.settings import Settings
+from fairsilo.network.wire import Refusal
+
+WAITS = "it is waiting for its owner's approval (`fairsilo flower approve` at the silo)"
+REFUSED = "its owner said no to this run"
+MOST = 50
+"""Waiting runs that are kept, the newest ones: whoever can start runs must not fill the disk."""
+SHORTEST = 8
+"""Characters of a fingerprint that are enough to name it."""
+
+Kept = dict[str, dict[str, Any]]
+
+
+class Held(Refusal):
+    """The run waits for the owner; `first`: it was not known to wait before."""
+
+    first = False
+
+
+def permit(settings: Settings, agreed: FederationFile, run: str, purpose: str) -> None:
+    """Go on where the owner said yes; else note that the run waits, or refuse it."""
+    if settings.approve == "always":
+        return
+    key = _key(settings, agreed.fingerprint, run)
+    yes = read(settings)["decided"].get(key)
+    if yes:
+        return
+    if yes is False:
+        raise Refusal(REFUSED)
+    held = Held(WAITS)
+    with locked(settings.approvals):
+        kept = read(settings)
+        if key not in kept["waiting"]:
+            held.first = True
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            one = {"fingerprint": agreed.fingerprint, "run": run, "for": purpose, "since": since}
+            newest = dict(list(kept["waiting"].items())[1 - MOST :])
+            _write(settings, {**kept, "waiting": {**newest, key: one}})
+    raise held
+
+
+def decide(settings: Settings, agreed: FederationFile, name: str, yes: bool = True) -> list[str]:
+    """Write down the owner's yes or no, and return the keys that it is about.
+
+    `name`: the beginning of a fingerprint, in groups or not, or the number of a waiting run.
+    """
+    wanted = "".join(name.split()).lower()
+    with locked(settings.approvals):
+        kept = read(settings)
+        about = {
+            key: one["fingerprint"]
+            for key, one in kept["waiting"].items()
+            if wanted == one["run"] or one["fingerprint"].startswith(wanted)
+        }
+        if settings.approve != "ask" and agreed.fingerprint.startswith(wanted):
+            about[agreed.fingerprint] = agreed.fingerprint
+        if not about or len(wanted) < SHORTEST or len(set(about.values())) > 1:
+            raise FairSiloError(
+                f"{name!r} is neither a waiting run nor the federation file of this silo: give a "
+                f"fingerprint that `fairsilo flower approve` shows, or its first {SHORTEST} "
+                "characters"
+            )
+        decided = {**kept["decided"], **dict.fromkeys(about, yes)}
+        left = {key: one for key, one in kept["waiting"].items() if key not in about}
+        _write(settings, {"decided": decided, "waiting": left})
+    return sorted(about)
+
+
+def confirmed(settings: Settings, agreed: FederationFile) -> bool | None:
+    """Whether the owner said yes or no to this federation file; None: neither yet."""
+    if settings.approve == "always":
+        return True
+    found: bool | None = read(settings)["decided"].get(agreed.fingerprint)
+    return found
+
+
+def read(settings: Settings) -> Kept:
+    """The file; an unreadable one is never taken for empty."""
+    path = settings.approvals
+    try:
+        found = json.loads(path.read_bytes())
+        return {"decided": dict(found["decided"]), "waiting": dict(found["waiting"])}
+    except FileNotFoundError:
+        return {"decided": {}, "waiting": {}}
+    except OSError as error:
+        raise FairSiloError(f"cannot read {path} ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError):
+        raise FairSiloError(
+            f"{path} is damaged: remove it and confirm the federation file again"
+        ) from None
+
+
+def _key(settings: Settings, fingerprint: str, run: str) -> str:
+    return f"{fingerprint} {run}" if settings.approve == "ask" else fingerprint
+
+
+def _write(settings: Settings, kept: Kept) -> None:
+    write(settings.approvals, dict(kept))
