@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairsilo.cli.flags import as_typed
+from fairsilo.cli.flower_owner import approve, left
 from fairsilo.cli.shared_options import AGREED, options_from, takes
 from fairsilo.errors import FairSiloError
 
@@ -23,6 +24,10 @@ Out = Annotated[Path, typer.Option(help="Run folder, as `fairsilo train` writes 
 Wait = Annotated[float, typer.Option(help="Seconds to wait for all silos at the start.")]
 Secure = Annotated[bool, typer.Option(help="Whether the server sees sums over silos only.")]
 Timeout = Annotated[float, typer.Option(help="Seconds a silo has for one answer.")]
+HealthPort = Annotated[
+    int | None,
+    typer.Option(help="Answer GET /health and /metrics (Prometheus) on this port of loopback."),
+]
 CLEAR = (
     "warning: without secure aggregation the server sees every silo's own sums: its losses, "
     "gradients and counts, from which it can learn about single rows"
@@ -145,12 +150,13 @@ def silo(
     superlink: Annotated[
         str | None, typer.Option(help="HOST:PORT of the SuperLink; default as the settings say.")
     ] = None,
+    health_port: HealthPort = None,
 ) -> None:
     """Take part, AT the silo: answers with the installed fairsilo, never runs what was sent."""
     needs_flower()
     from fairsilo.network.ops.program import run_silo
 
-    run_silo(settings, port, superlink)
+    run_silo(settings, port, superlink, health_port)
 
 
 @app.command()
@@ -163,12 +169,17 @@ def superlink(
     control_port: Annotated[
         int, typer.Option(help="Port of control, on loopback; 0 for a free one.")
     ] = 0,
+    health_port: HealthPort = None,
 ) -> None:
     """Run the SuperLink: silos come in through a gateway, control stays on this machine."""
     space = _opened(folder)
     from fairsilo.network.ops.superlink import run_superlink
 
-    run_superlink(space, listen, control_port)
+    run_superlink(space, listen, control_port, health_port)
+
+
+app.command()(approve)
+app.command()(left)
 
 
 @app.command()

@@ -23,8 +23,9 @@ from fairsilo.network.own_models import load_own, save_own
 from fairsilo.network.rows import digest_of, file_digest, split_rows
 from fairsilo.network.settings import Settings
 from fairsilo.network.table import read_rows
+from fairsilo.network.units import odd_columns, sentence
 from fairsilo.network.wire import Ask, Memory, Refusal
-from fairsilo.question import Evaluate, Part, Problem, Question, Silo, Unfit
+from fairsilo.question import QUESTIONS, Evaluate, Part, Problem, Question, Silo, Unfit
 
 COST, REMARKS = "cost", "remarks"
 """Where `answer` leaves, in the silo's memory, what it cost and what the owner should know."""
@@ -58,6 +59,9 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     _pin(memory, ask)
     opened = _open(settings, agreed, ask, memory)
     silo = opened.silo
+    if ask.encoded and "compared" not in memory:
+        memory["compared"] = True
+        memory[REMARKS] = _odd(agreed, ask, silo.train)
     if agreed.dp is None:
         _large_enough(settings, agreed, problem, silo.train)
     elif question.private:
@@ -171,6 +175,17 @@ def _read(settings: Settings, agreed: FederationFile, ask: Ask, cells: Ints | No
     return _Opened(silo, digest_of(frame), digest_of(test.frame))
 
 
+def _odd(agreed: FederationFile, ask: Ask, train: Part) -> list[str]:
+    """What the owner is told of columns in other units; the log, which stays here, has numbers."""
+    encoder = encoder_of(agreed.pooled_schema(cells_of(agreed, ask)), ask.scalings)
+    odd = odd_columns(encoder, train.frame)
+    for name, all_, own in odd:
+        logging.getLogger("flwr").warning(
+            "fairsilo: %s (mean %.4g, spread %.4g)", sentence(name, all_), own.mean, own.scale
+        )
+    return [sentence(name, all_) for name, all_, _ in odd]
+
+
 def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> None:
     if ask.fingerprint != agreed.fingerprint:
         raise Refusal(OTHER_FILE)
@@ -211,6 +226,13 @@ def _asked_for(agreed: FederationFile, question: Question) -> bool:
     always = ALWAYS if agreed.dp is None else ALWAYS_PRIVATE
     unlimited = not getattr(question, "limited", True)
     return question.kind in always or question.kind in agreed.asks or unlimited
+
+
+def kinds_of(agreed: FederationFile) -> list[str]:
+    """The kinds of questions that a training by this federation file asks."""
+    private = agreed.dp is not None
+    named = (ALWAYS_PRIVATE if private else ALWAYS) | agreed.asks
+    return sorted({*(k for k in named if QUESTIONS[k].private == private), Evaluate.kind})
 
 
 def _permit_audit(settings: Settings, agreed: FederationFile, question: Question) -> None:

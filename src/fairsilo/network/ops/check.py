@@ -15,13 +15,16 @@ from fairsilo.dp import Budget, Ledger
 from fairsilo.dp.budget import ROUNDING
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import count_cells
+from fairsilo.network.approval import confirmed
 from fairsilo.network.audit_columns import check_columns
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import read
+from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.rows import split_rows
 from fairsilo.network.settings import Settings
 from fairsilo.network.silo import privacy_conflict
 from fairsilo.network.table import read_rows
+from fairsilo.secagg import load_node_key
 
 
 @dataclass
@@ -57,6 +60,12 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
         problems.append("the settings name no private key that exists; make one with keygen")
     if settings.key is not None and settings.key.exists() and settings.key.stat().st_mode & 0o077:
         problems.append(f"others can read the private key {settings.key.name}: chmod 600 it")
+    problems += _another_key(settings, agreed)
+    if not confirmed(settings, agreed) and settings.approve == "listed":
+        findings.remarks.append(
+            "no run of this federation file is answered until its owner said yes: "
+            f"fairsilo flower approve {agreed.fingerprint[:16]}"
+        )
     _ledger(settings, problems)
     _budget(settings, agreed, findings)
     try:
@@ -69,6 +78,24 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
     if not problems:
         _sizes(frame, settings, agreed, findings)
     return findings
+
+
+def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
+    """Whether the key in the silo's folder is the one that the federation file has for its name."""
+    if settings.key is None or not settings.key.exists() or settings.name not in agreed.names:
+        return []
+    try:
+        own = load_node_key(settings.key).public_key().public_numbers()
+    except FairSiloError as error:
+        return [str(error)]
+    keys = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.silos}
+    if keys.get(own) == settings.name:
+        return []
+    whose = f"silo {keys[own]!r}'s" if own in keys else "no silo's"
+    return [
+        f"the private key {settings.key.name} is not that of silo {settings.name!r} in the "
+        f"federation file (it is {whose}): put this silo's own key there, or correct `name`"
+    ]
 
 
 def _ledger(settings: Settings, problems: list[str]) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -85,6 +86,8 @@ class Gateway:
             keepalive_expiry=IDLE,
         )
         self.held = 0
+        self.answered: Counter[int] = Counter()
+        """How often each status was answered."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request; nothing but HTTP comes here."""
@@ -93,6 +96,8 @@ class Gateway:
         async def once(message: Message) -> None:
             nonlocal began
             began = True
+            if message["type"] == "http.response.start":
+                self.answered[int(message["status"])] += 1
             await send(message)
 
         try:
@@ -102,15 +107,15 @@ class Gateway:
                     await self._forward(scope, body, once)
         except Refused as refused:
             _tell(scope, refused.status, str(refused))
-            await _answer(send, refused.status, str(refused))
+            await _answer(once, refused.status, str(refused))
         except (TimeoutError, httpcore.TimeoutException):
             _tell(scope, 504, "it took too long")
             if not began:
-                await _answer(send, 504, f"the request took more than {PATIENCE:g} s")
+                await _answer(once, 504, f"the request took more than {PATIENCE:g} s")
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             _tell(scope, 502, f"the SuperLink does not answer ({error!r})")
             if not began:
-                await _answer(send, 502, "the SuperLink does not answer: try again")
+                await _answer(once, 502, "the SuperLink does not answer: try again")
 
     @asynccontextmanager
     async def _body(self, receive: Receive) -> AsyncIterator[bytes]:

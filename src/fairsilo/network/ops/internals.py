@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from fairsilo.errors import FairSiloError
@@ -35,6 +36,7 @@ NAMES = {
     "flwr.cli.build": ("build_fab_from_files",),
     "flwr.common.constant": ("ErrorCode", "SubStatus"),
     "flwr.common.serde": ("context_from_proto", "message_from_proto"),
+    "flwr.proto.message_pb2": ("Message", "ObjectTree"),
     "flwr.proto.node_pb2": ("Node",),
     "flwr.proto.runtime_pb2": ("AcquireTaskRequest", "PullAppMessagesRequest"),
     "flwr.supercore.constant": ("TASK_TOKEN_HEADER", "TaskType"),
@@ -55,6 +57,8 @@ LOOK_NODE = 1.0
 """At most so many seconds pass until an idle SuperNode asks the SuperLink again."""
 LOOK_ANSWER = 0.02
 """And until a busy one looks for its worker's answer, in its own memory."""
+CONTACT_EVERY = 1.0
+"""Seconds between two touches of the file that says when the SuperLink answered last."""
 FIRST_WAIT = 0.03
 """Seconds to wait for a part of a message at first; Flower doubles them every time."""
 
@@ -62,11 +66,15 @@ FIRST_WAIT = 0.03
 class Pace:
     """In the place of `time` in the SuperNode's loop: short waits while there is work."""
 
-    def __init__(self) -> None:
+    def __init__(self, contact: str | None = None) -> None:
         self.worked = time.monotonic()
+        self.contact, self.told = contact, 0.0
 
     def sleep(self, seconds: float) -> None:
-        """Wait less than the loop asks for."""
+        """Wait less than the loop asks for; it does so only after the SuperLink answered."""
+        if self.contact and time.monotonic() - self.told > CONTACT_EVERY:
+            self.told = time.monotonic()
+            Path(self.contact).touch()
         if seconds < 1:
             self.worked = time.monotonic()
             time.sleep(LOOK_ANSWER)
@@ -74,15 +82,18 @@ class Pace:
             time.sleep(pause(time.monotonic() - self.worked, LOOK_NODE, least=0.1))
 
 
-def shorten_node() -> None:
-    """Shorten the waits of a SuperNode in this process, or say what is not as expected."""
+def shorten_node(contact: str | None = None) -> None:
+    """Shorten the waits of a SuperNode in this process, or say what is not as expected.
+
+    `contact`: a file to touch when the SuperLink answered.
+    """
     loop = _module(LOOP)
     sources = {
         name: inspect.getsource(getattr(loop, name)) for name in SLEEPS if hasattr(loop, name)
     }
     expect_sleeps(sources)
     shorten_pulls()
-    vars(loop)["time"] = Pace()
+    vars(loop)["time"] = Pace(contact)
 
 
 def expect_sleeps(sources: Mapping[str, str]) -> None:

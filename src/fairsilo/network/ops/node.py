@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -12,13 +13,29 @@ from fairsilo.network.ops.internals import shorten_node
 from fairsilo.network.ops.parent import end_with_parent
 
 COMMAND = "flower-supernode"
+REJECTED = 5
+"""The exit code of a node that the SuperLink does not take: its key is not registered there."""
+CONTACT = "FAIRSILO_CONTACT"
+"""The variable with the file that is touched when the SuperLink answered."""
+
+
+class Heard(logging.Handler):
+    """Hears from Flower's log why the node ends, which its exit code does not tell."""
+
+    rejected = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A line of the log."""
+        self.rejected |= "Failed to activate SuperNode" in record.getMessage()
 
 
 def main() -> None:
     """Run the SuperNode in this process; its arguments are those of `flower-supernode`."""
     end_with_parent()
+    heard = Heard()
+    logging.getLogger("flwr").addHandler(heard)
     try:
-        shorten_node()
+        shorten_node(os.environ.get(CONTACT))
     except FairSiloError as error:
         slower = "rounds take seconds longer until then"
         print(f"fairsilo: {error}; {slower}", file=sys.stderr, flush=True)
@@ -26,6 +43,10 @@ def main() -> None:
     (entry,) = entry_points(group="console_scripts", name=COMMAND)
     try:
         entry.load()()
+    except SystemExit:
+        if heard.rejected:
+            sys.exit(REJECTED)
+        raise
     except Exception:
         traceback.print_exc()
     # Its loop ended by an error, and a thread of its API would keep the process.

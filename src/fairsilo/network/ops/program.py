@@ -20,7 +20,10 @@ from pathlib import Path
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA
+from fairsilo.network.ops.health import serving
+from fairsilo.network.ops.node import CONTACT, REJECTED
 from fairsilo.network.ops.processes import environment, free_ports
+from fairsilo.network.ops.silo_health import SiloHealth
 from fairsilo.network.settings import Settings, read_settings
 
 HOST = "127.0.0.1"
@@ -28,6 +31,11 @@ SETTLED = 20.0
 """Seconds after which a child that ends is started again at once."""
 LONGEST = 30.0
 """Seconds that are waited at most before a child is started again."""
+WHY = {
+    REJECTED: "the SuperLink does not know this silo's key: the coordinator has to register it "
+    "(./register-silos.sh), and the SuperNode ended until then"
+}
+"""What an exit code means, where that is known."""
 PATIENCE = 4.0
 """Seconds that children have to end by themselves."""
 
@@ -39,7 +47,7 @@ class Child:
         self, name: str, arguments: Sequence[str], env: dict[str, str], hopeless: int | None = None
     ) -> None:
         self.name, self.arguments, self.env, self.hopeless = name, arguments, env, hopeless
-        self.due, self.delay = 0.0, 0.0
+        self.due, self.delay, self.ends, self.why = 0.0, 0.0, 0, ""
         self.start()
 
     def start(self) -> None:
@@ -63,7 +71,9 @@ class Child:
             self.delay = min(max(2 * self.delay, 1.0), LONGEST) if soon else 0.0
             self.due = now + self.delay
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            say(f"the {self.name} ended ({how}); it is started again in {self.delay:g} s")
+            self.why = WHY.get(code, f"the {self.name} ended ({how})")
+            self.ends += 1
+            say(f"{self.why}; it is started again in {self.delay:g} s")
         if now >= self.due:
             self.start()
 
@@ -83,8 +93,16 @@ class Child:
         self.close()
 
 
-def run_silo(path: Path, port: int | None = None, superlink: str | None = None) -> None:
-    """Take part with the silo whose settings these are, until Control-C or SIGTERM."""
+def run_silo(
+    path: Path,
+    port: int | None = None,
+    superlink: str | None = None,
+    health_port: int | None = None,
+) -> None:
+    """Take part with the silo whose settings these are, until Control-C or SIGTERM.
+
+    `health_port`: where to tell how the program is, on loopback; see `health`.
+    """
     settings = read_settings(path)
     arguments = node_arguments(settings, path.resolve(), superlink)
     chosen = free_ports(1)[0] if port is None else free_port(port)
@@ -92,6 +110,9 @@ def run_silo(path: Path, port: int | None = None, superlink: str | None = None) 
     before = signal.signal(signal.SIGTERM, _interrupt)
     children: list[Child] = []
     with secret_file() as secret:
+        contact = secret.with_name("contact")
+        env[CONTACT] = str(contact)
+        look = SiloHealth(settings, children, contact)
         try:
             own = ["--port", str(chosen)]
             node = [*arguments, "--host", HOST, *own, "--superexec-auth-secret-file", str(secret)]
@@ -99,10 +120,11 @@ def run_silo(path: Path, port: int | None = None, superlink: str | None = None) 
             worker = [*own, "--secret-file", str(secret)]
             children.append(Child("worker", _module("worker", worker), env, hopeless=2))
             say(f"silo {settings.name}: SuperNode and worker started, Control-C ends them")
-            while True:
-                for child in children:
-                    child.look()
-                time.sleep(0.2)
+            with serving(health_port, look):
+                while True:
+                    for child in children:
+                        child.look()
+                    time.sleep(0.2)
         except KeyboardInterrupt:
             say("the silo stops")
         finally:

@@ -6,16 +6,19 @@ Flower's own way is a process that unpacks the app that came and runs it. Here t
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
-from flwr.app import Context, Error, Message
-from flwr.common.constant import SubStatus
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.common.constant import ErrorCode, SubStatus
 from flwr.common.serde import context_from_proto, message_from_proto
+from flwr.proto.message_pb2 import Message as ProtoMessage
 from flwr.proto.message_pb2 import ObjectTree
 from flwr.proto.node_pb2 import Node
 from flwr.proto.runtime_pb2 import (
@@ -40,6 +43,7 @@ from flwr.supercore.interceptors import (
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import push_message, push_task_output
 
+from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.internals import FIRST_WAIT
 
@@ -87,11 +91,15 @@ class Token:
 
 
 class Runtime:
-    """The API of the SuperNode on a port of this machine; one connection, one task at a time."""
+    """The API of the SuperNode on a port of this machine; one connection, one task at a time.
 
-    def __init__(self, port: int, secret: bytes) -> None:
+    `claimed`: a file by which the next worker can give up the task of one that was killed.
+    """
+
+    def __init__(self, port: int, secret: bytes, claimed: Path | None = None) -> None:
         self.token = Token()
         self.ahead = ""
+        self.claimed = claimed
         self.client = RuntimeHttpClient.from_server_address(
             server_address=f"127.0.0.1:{port}",
             insecure=True,
@@ -124,6 +132,7 @@ class Runtime:
             time.sleep(FIRST_WAIT)
         head = message_from_proto(found.messages_list[0])
         context = context_from_proto(given.context)
+        self._keep(found.messages_list[0].SerializeToString(), context.node_id)
         return Work(kind, given.fab.content, context, head, found.message_object_trees[0])
 
     def content(self, work: Work) -> Message:
@@ -161,20 +170,54 @@ class Runtime:
         held, kind = self.token.value, self.claim()
         following, self.token.value = self.token.value, held
         if kind:
+            self._forget()
             try:
                 push_task_output(self.client, None, SubStatus.FAILED, "its message never came")
             finally:
                 self.token.value, self.ahead = following, kind
             raise Overtaken
 
+    def _keep(self, head: bytes, node: int) -> None:
+        """Write down what is needed to give the task up; as well guarded as the secret beside."""
+        if self.claimed is not None:
+            kept = {"token": self.token.value, "head": head.hex(), "node": node}
+            write_atomic(self.claimed, json.dumps(kept).encode(), 0o600)
+
+    def _forget(self) -> None:
+        # Before a reply is handed over: a second one would be taken for that to the next message.
+        if self.claimed is not None:
+            self.claimed.unlink(missing_ok=True)
+
+    def give_up(self) -> bool:
+        """Reply with an error to what a worker before this one had claimed; whether there was any.
+
+        Else the server would learn of it a minute later, when the node misses signs of life.
+        """
+        if self.claimed is None or not self.claimed.exists():
+            return False
+        kept = json.loads(self.claimed.read_bytes())
+        head = message_from_proto(ProtoMessage.FromString(bytes.fromhex(kept["head"])))
+        context = Context(head.metadata.run_id, kept["node"], {}, RecordDict(), {})
+        self._forget()
+        self.token.value = kept["token"]
+        # Where the node, too, is a new one, it knows nothing of the task.
+        with contextlib.suppress(httpx.HTTPError):
+            self._reply(head, context, ErrorCode.CLIENT_APP_CRASHED, "the worker was lost")
+        return True
+
     def answer(self, work: Work, reply: Message) -> None:
         """Hand the reply and what is to be remembered to the node, which sends the reply."""
+        self._forget()
         push_message(self.client, reply, work.context)
         push_task_output(self.client, work.context, SubStatus.COMPLETED, "")
 
     def refuse(self, work: Work, code: int, why: str) -> None:
         """Reply with an error; nothing is remembered."""
-        push_message(self.client, Message(Error(code, why), reply_to=work.head), work.context)
+        self._forget()
+        self._reply(work.head, work.context, code, why)
+
+    def _reply(self, head: Message, context: Context, code: int, why: str) -> None:
+        push_message(self.client, Message(Error(code, why), reply_to=head), context)
         push_task_output(self.client, None, SubStatus.FAILED, why)
 
     @contextlib.contextmanager

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA, SERVER, SERVER_KEY
 from fairsilo.network.ops.gateway import Gateway, check_flower
+from fairsilo.network.ops.health import Health, Metric, serving
 from fairsilo.network.ops.launch import PATIENCE, controlled, home
 from fairsilo.network.ops.processes import Processes, environment, free_ports, listens, processes
 from fairsilo.network.ops.workspace import CONTROL, Workspace
@@ -34,11 +36,16 @@ OTHER_PORTS = ("FLWR_INTERNAL_GRPC_CONTROL_API", "FLWR_INTERNAL_GRPC_FLEET_API")
 """Variables by which Flower opens more ports, to everybody."""
 
 
-def run_superlink(space: Workspace, listen: str | None = None, control_port: int = 0) -> None:
+def run_superlink(
+    space: Workspace,
+    listen: str | None = None,
+    control_port: int = 0,
+    health_port: int | None = None,
+) -> None:
     """Run both until a signal comes or one of them ends; the other is ended with it.
 
     `listen`: where to listen if not at the host of the folder's address; `control_port`: the
-    SuperLink's own port on loopback, 0 for one that is free.
+    SuperLink's own port on loopback, 0 for one that is free; `health_port`: see `health`.
     """
     logging.basicConfig(format="%(asctime)s gateway: %(message)s", level=logging.WARNING)
     host, _, port = space.address.rpartition(":")
@@ -50,7 +57,10 @@ def run_superlink(space: Workspace, listen: str | None = None, control_port: int
         try:
             check_flower()
             _wait(group, own)
-            _serve(space, own, door, lambda: group.alive(NAME))
+            gateway = Gateway(own, str(space.certificates / CA))
+            look = partial(_health, space, own, gateway)
+            with serving(health_port, look):
+                _serve(space, own, door, gateway, lambda: group.alive(NAME))
         finally:
             (space.folder / CONTROL).unlink(missing_ok=True)
         if not group.alive(NAME):
@@ -116,9 +126,24 @@ def _heed_hangup() -> None:
         signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 
 
-def _serve(space: Workspace, port: int, door: socket.socket, alive: Callable[[], bool]) -> None:
+def _health(space: Workspace, port: int, gateway: Gateway) -> Health:
+    """How the SuperLink and the gateway are; where either ends, so does this program."""
+    problems = [] if listens(port) else ["the SuperLink does not answer on its port"]
+    words = "Requests at the federation's address, by the status of their answer."
+    metrics = [
+        Metric("fairsilo_gateway_requests_total", count, words, "counter", {"status": str(status)})
+        for status, count in sorted(gateway.answered.items())
+    ]
+    facts = {"federation": space.agreed.name, "address": space.address}
+    answered = {str(status): count for status, count in sorted(gateway.answered.items())}
+    return Health(problems, {**facts, "answered": answered}, metrics)
+
+
+def _serve(
+    space: Workspace, port: int, door: socket.socket, gateway: Gateway, alive: Callable[[], bool]
+) -> None:
     config = uvicorn.Config(
-        Gateway(port, str(space.certificates / CA)),
+        gateway,
         http=Punctual,
         ws="none",
         lifespan="off",

@@ -100,6 +100,14 @@ superlink = "@address@"
 # answers only where the federation file has differential privacy, without only where it has none.
 @budget@
 
+# When a run is answered. "listed": once the owner has said yes to its federation file, with
+# `fairsilo flower approve`, which shows who asks what and at which price. "ask": the owner says yes
+# to every single run, which waits meanwhile. "always": nobody is asked.
+approve = "listed"
+
+# Beside the ledger lies left.jsonl: a line for everything that left this silo, never a value
+# (`fairsilo flower left`).
+
 # What this silo refuses.
 minimum_rows = 50
 minimum_cell = 5
@@ -117,12 +125,12 @@ plain = @plain@
 START_SILO = """\
 #!/bin/sh
 # Starts this silo's own program: it answers with the fairsilo that is installed here, and never
-# runs code that was sent. Control-C ends it.
+# runs code that was sent. Control-C ends it. `--health-port 9100` adds GET /health and /metrics.
 set -eu
 umask 077
 cd "$(dirname "$0")"
 fairsilo flower check --settings silo.toml
-exec fairsilo flower silo --settings silo.toml
+exec fairsilo flower silo --settings silo.toml "$@"
 """
 
 SECURE = "Secure aggregation is on: the server sees sums over silos, never one silo's numbers."
@@ -154,7 +162,9 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 3. Take the folder silos/NAME from the coordinator, put node.key into it, name the table in
    silo.toml (or a database and a query), and look over what the silo refuses.
 4. `fairsilo flower check --settings silo.toml` says whether the table fits, and the fingerprint.
-5. `./start-silo.sh`.
+5. `fairsilo flower approve` shows what a run will ask of the silo, and its price; with the
+   fingerprint behind it, it is the owner's yes. Until then the silo's answer is that it waits.
+6. `./start-silo.sh`. Later `fairsilo flower left` shows all that left the silo.
 
 ## The coordinator
 

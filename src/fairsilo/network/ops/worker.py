@@ -7,6 +7,7 @@ unpacked, written or run; one that differs is refused, in the log and to the ser
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import sys
 import time
@@ -20,12 +21,13 @@ from fairsilo.network.ops.pace import pause
 from fairsilo.network.ops.parent import end_with_parent
 
 if TYPE_CHECKING:
-    from fairsilo.network.ops.runtime import Runtime
+    from fairsilo.network.ops.runtime import Runtime, Work
 
 LOOK = 0.5
 """At most so many seconds pass until an idle worker asks its node again."""
 HOPELESS = 2
 """The exit code of a worker that would fail again: it is not started anew."""
+LOST = "a worker ended within an answer: the server is told, and may ask again"
 NO_QUESTION = "this silo answers the questions of fairsilo and nothing else"
 
 
@@ -48,7 +50,11 @@ def main() -> None:
 
     # httpx tells of every request.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    serve(Runtime(options.port, options.secret_file.read_bytes()), own)
+    secret: Path = options.secret_file
+    runtime = Runtime(options.port, secret.read_bytes(), secret.with_name("claimed"))
+    if runtime.give_up():
+        logging.getLogger("flwr").error("fairsilo: %s", LOST)
+    serve(runtime, own)
 
 
 def serve(runtime: Runtime, own: str) -> None:
@@ -94,6 +100,7 @@ def work_on(runtime: Runtime, kind: str, own: str) -> None:
         if why or kind != TaskType.CLIENT_APP:
             why = why or NO_QUESTION
             log.error("fairsilo: refused: %s", why)
+            _note(work, why)
             runtime.refuse(work, ErrorCode.INVALID_FAB, why)
             return
         from fairsilo.network.client import app
@@ -107,6 +114,17 @@ def work_on(runtime: Runtime, kind: str, own: str) -> None:
         runtime.refuse(work, ErrorCode.CLIENT_APP_RAISED_EXCEPTION, NO_QUESTION)
     else:
         runtime.answer(work, reply)
+
+
+def _note(work: Work, why: str) -> None:
+    """A line of what left for a run with another app; its refusal tells nothing of the silo."""
+    from fairsilo.network import left
+    from fairsilo.network.settings import read_settings
+
+    with contextlib.suppress(FairSiloError):
+        settings = read_settings(Path(str(work.context.node_config["silo"])))
+        size = len(why)
+        left.note(settings, str(work.context.run_id), kind="app", bytes=size, refused=why)
 
 
 if __name__ == "__main__":

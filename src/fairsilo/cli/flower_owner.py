@@ -1,0 +1,190 @@
+"""`fairsilo flower approve` and `left`: what a silo's owner decides, and sees of what left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from fairsilo.network.federation_file import FederationFile
+    from fairsilo.network.settings import Settings
+
+Own = Annotated[Path, typer.Option("--settings", help="The silo's settings.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+MODES = {
+    "ask": "the owner is asked for every run",
+    "listed": "the owner is asked once for every federation file",
+    "always": "every run is answered, nobody is asked",
+}
+
+
+def approve(
+    fingerprint: Annotated[
+        str | None,
+        typer.Argument(help="Of the federation file to say yes to; or the number of a run."),
+    ] = None,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Say no instead of yes.")] = False,
+    settings: Own = Path("silo.toml"),
+    as_json: Json = False,
+) -> None:
+    """Show, AT the silo, what runs ask of it and which wait; say yes or no to them."""
+    from fairsilo.network import approval
+
+    own, agreed = _read(settings)
+    if fingerprint is not None:
+        about = approval.decide(own, agreed, fingerprint, not refuse)
+        runs = [f"run {key.split()[1]}" for key in about if " " in key]
+        what = ", ".join(runs) or "all runs of this federation file, until it changes"
+        print(f"{'no' if refuse else 'yes'} to {what}")
+        return
+    told = _about(own, agreed)
+    if as_json:
+        print(json.dumps(told, indent=1))
+        return
+    for title, words in _in_words(told).items():
+        print(f"{title:<13}{words}")
+
+
+def left(
+    run: Annotated[str | None, typer.Option(help="Only what left in this run.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page of it here.")] = None,
+    settings: Own = Path("silo.toml"),
+    as_json: Json = False,
+) -> None:
+    """Show, AT the silo, everything that left it: when, to which question, how much."""
+    from fairsilo.network import left as log
+    from fairsilo.network.settings import read_settings
+
+    own = read_settings(settings)
+    lines = log.read(own.left, run)
+    if html is not None:
+        from fairsilo.data.files import write_atomic
+        from fairsilo.report.left import left_page
+
+        write_atomic(html, left_page(own.name, lines).encode(), 0o600)
+        print(f"page: {html}")
+    elif as_json:
+        print(json.dumps(lines, indent=1))
+    else:
+        _show(own, lines)
+
+
+def _read(settings: Path) -> tuple[Settings, FederationFile]:
+    from fairsilo.network.federation_file import read_federation_file
+    from fairsilo.network.settings import read_settings
+
+    own = read_settings(settings)
+    return own, read_federation_file(own.federation)
+
+
+def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
+    """What an owner should know before saying yes."""
+    from fairsilo import __version__
+    from fairsilo.network import approval
+    from fairsilo.network.ops.bundle import code_digest
+    from fairsilo.network.silo import kinds_of
+
+    limit = {"epsilon": agreed.epsilon, "target": agreed.target_deo}
+    return {
+        "federation": agreed.name,
+        "silos": agreed.names,
+        "superlink": own.superlink,
+        "fingerprint": agreed.fingerprint,
+        "method": agreed.method,
+        "after": agreed.after,
+        "model": agreed.model,
+        "notion": agreed.notion,
+        **(limit if agreed.spec.limited else {}),
+        "groups": agreed.groups or agreed.table.groups,
+        "protected_class": agreed.protected_class,
+        "secure_aggregation": agreed.secure_aggregation,
+        "dp": None if agreed.dp is None else [agreed.dp.epsilon, agreed.dp.delta],
+        "dp_budget": own.dp_budget_epsilon,
+        "questions": min(agreed.questions, own.maximum_answers),
+        "kinds": kinds_of(agreed),
+        "version": __version__,
+        "code": code_digest(),
+        "approve": own.approve,
+        "confirmed": approval.confirmed(own, agreed),
+        "waiting": list(approval.read(own)["waiting"].values()),
+    }
+
+
+def _in_words(told: dict[str, Any]) -> dict[str, str]:
+    from fairsilo.network.federation_file import readable
+
+    repaired = f" after {told['after']}" if told["after"] else ""
+    trains = f"{told['method']}{repaired}, {told['model']}, {told['notion']}"
+    if told.get("target") is not None:
+        trains += f", target {told['target']:g}"
+    elif "epsilon" in told:
+        trains += f", epsilon {told['epsilon']:g}"
+    compared = f"{' and '.join(told['groups'])} in {told['protected_class']}"
+    masks = (
+        "secure aggregation: the server sees sums over silos only"
+        if told["secure_aggregation"]
+        else "NO secure aggregation: the server sees this silo's own sums"
+    )
+    price = "no differential privacy: answers are exact"
+    if told["dp"] is not None:
+        epsilon, delta = told["dp"]
+        price = f"a run spends ({epsilon:g}, {delta:g}) of this silo's budget {told['dp_budget']}"
+    found = {
+        "who asks": f"federation {told['federation']} at {told['superlink'] or 'no address'}; "
+        f"silos {', '.join(told['silos'])}",
+        "fingerprint": readable(told["fingerprint"]),
+        "trains": f"{trains}; {compared}",
+        "masks": masks,
+        "privacy": price,
+        "questions": f"at most {told['questions']:,} in a run: {', '.join(told['kinds'])}; or an "
+        "audit of a model",
+        "code": f"fairsilo {told['version']} as installed here, {told['code'][:16]}; nothing that "
+        "is sent is run",
+        "approve": f"{told['approve']}: {MODES[told['approve']]}",
+    }
+    said = {True: "yes", False: "no: its runs are refused", None: "nothing yet"}
+    if told["approve"] != "ask":
+        found["owner said"] = said[told["confirmed"]]
+    for one in told["waiting"]:
+        found[f"waiting {len(found)}"] = (
+            f"run {one['run']} since {one['since']}, for {one['for'] or 'training or an audit'}"
+        )
+    if told["waiting"] or (told["approve"] == "listed" and told["confirmed"] is None):
+        found["to say yes"] = f"fairsilo flower approve {told['fingerprint'][:16]}"
+        found["to say no"] = f"fairsilo flower approve {told['fingerprint'][:16]} --refuse"
+    return found
+
+
+def _show(own: Settings, lines: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fairsilo.network.left import REMARK
+
+    table = Table(title=f"left silo {own.name}", title_justify="left", title_style="bold")
+    for name in ("time", "run", "question"):
+        table.add_column(name, no_wrap=True)
+    for name in ("number", "numbers", "bytes", "DP cost"):
+        table.add_column(name, justify="right")
+    table.add_column("digest or refusal")
+    for line in lines:
+        if line.get("kind") == REMARK:
+            continue
+        kind, step = str(line.get("kind", "")), str(line.get("step", ""))
+        what = kind if step in ("", "masked", kind) else step
+        cost = line.get("dp_cost", 0.0)
+        last = line.get("refused") or str(line.get("digest", ""))[:16]
+        numbers = (f"{line.get(key, 0):,}" for key in ("number", "numbers", "bytes"))
+        cells = (line["time"], line["run"], what, *numbers, f"{cost:.3g}" if cost else "-", last)
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    console = Console()
+    console.print(table)
+    for line in lines:
+        if line.get("kind") == REMARK:
+            console.print(Text(f"remark: {line['remark']}", style="yellow"), soft_wrap=True)
+    total = sum(int(line.get("bytes", 0)) for line in lines)
+    console.print(f"{total:,} bytes in all; {own.left}", highlight=False, soft_wrap=True)
