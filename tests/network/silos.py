@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -155,11 +156,16 @@ def train(
 
 
 def train_with(
-    town: Town, post: TownTransport, journal: Path, resume: bool = False, baseline: bool = False
+    town: Town,
+    post: TownTransport,
+    journal: Path,
+    resume: bool = False,
+    baseline: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Run, list[dict[str, Any]], Network]:
-    """The same, with the engine that asked."""
+    """The same, with the engine that asked; `sleep`: while owners are waited for."""
     events: list[dict[str, Any]] = []
-    gather = aggregate_for(town.agreed, Patient(post, events.append), post.run, 1.0)
+    gather = aggregate_for(town.agreed, Patient(post, events.append, sleep=sleep), post.run, 1.0)
     keep = Journal(journal, town.agreed.fingerprint, resume)
     engine = engine_for(town.agreed)(town.agreed, gather, keep, post.present(), events.append)
     return train_over(town.agreed, engine, baseline), events, engine

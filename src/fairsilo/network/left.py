@@ -6,6 +6,7 @@ differential privacy cost, and why the silo refused; never a value. Lines are on
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -67,7 +68,8 @@ def append(path: Path, line: Line) -> None:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(stream.fileno())
             except OSError:
-                stream.truncate(size)
+                with contextlib.suppress(OSError):
+                    stream.truncate(size)
                 raise
     except OSError as error:
         raise unwritten(error) from None

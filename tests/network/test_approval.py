@@ -1,0 +1,184 @@
+"""A run waits until the silo's owner said yes; the server is told to wait, and nothing leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fairsilo.cli.flower import app
+from fairsilo.errors import FairSiloError
+from fairsilo.network import approval
+from fairsilo.network.approval import REFUSED, WAITS, decide
+from fairsilo.network.client import UNSAID, reply_to
+from fairsilo.network.federation_file import FILE
+from fairsilo.network.settings import read_settings
+from fairsilo.network.transport import APPROVAL, Patient
+from fairsilo.network.wire import Record
+from tests.network.silos import Town, TownTransport, largest_gap, make_town, train, train_with
+from tests.network.test_silo import ask_of, set_line
+
+runner = CliRunner()
+SILO = "silo0"
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return make_town(tmp_path, secure_aggregation=False)
+
+
+def forget(town: Town) -> None:
+    """As a silo is before its owner looked."""
+    read_settings(town.settings(SILO)).approvals.unlink()
+
+
+def say(town: Town, name: str, yes: bool = True) -> list[str]:
+    return decide(read_settings(town.settings(SILO)), town.agreed, name, yes)
+
+
+def asked(town: Town, run: str = "1", **values: Any) -> Record:
+    return reply_to(ask_of(town, **values).to_record(), str(town.settings(SILO)), {}, run)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_server_waits_for_the_owner_and_the_model_is_the_same(
+    tmp_path: Path, secure: bool
+) -> None:
+    town = make_town(tmp_path, silos=3, rows=600, secure_aggregation=secure)
+    before, _ = train(town, TownTransport(town), tmp_path / "before")
+    forget(town)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            say(town, town.agreed.fingerprint)
+
+    post = TownTransport(town, run="2")
+    run, events, _ = train_with(town, post, tmp_path / "journal", sleep=sleep)
+    told = [event["silos"] for event in events if event["event"] == "approval"]
+    assert told == [[SILO], []]
+    assert len(pauses) == 2
+    assert largest_gap(town, run, before) < 1e-12
+    assert not run.metrics["notes"]
+    # While it waited nothing of the silo left but that it waits.
+    waited = [record for name, record in post.seen if name == SILO and record.get("waiting")]
+    assert len(waited) == 2
+    assert {record["refused"] for record in waited} == {WAITS}
+    assert not any(record.get("vector") or record.get("content") for record in waited)
+
+
+def test_listed_is_once_for_a_federation_file_and_until_it_changes(town: Town) -> None:
+    assert not asked(town)["refused"]
+    assert not asked(town, run="2")["refused"]
+    changed = town.agreed.model_copy(update={"epsilon": 0.5})
+    (town.folder / SILO / FILE).write_text(changed.text)
+    # The attack: coordinator and silo's folder have a looser limit that the owner never saw.
+    reply = asked(town, fingerprint=changed.fingerprint)
+    assert reply["waiting"]
+    assert reply["vector"] == b""
+    set_line(town, 'approve = "always"')
+    assert not asked(town, fingerprint=changed.fingerprint)["refused"]
+
+
+def test_ask_is_for_every_run_anew(town: Town) -> None:
+    set_line(town, 'approve = "ask"')
+    assert asked(town, run="11111111")["waiting"]
+    assert asked(town, run="22222222")["waiting"]
+    assert say(town, "11111111") == [f"{town.agreed.fingerprint} 11111111"]
+    assert not asked(town, run="11111111")["refused"]
+    assert asked(town, run="22222222")["waiting"]
+    # By the fingerprint: all that wait.
+    say(town, town.agreed.fingerprint[:8])
+    assert not asked(town, run="22222222")["refused"]
+    assert asked(town, run="33333333")["waiting"]
+
+
+def test_a_no_is_a_refusal_and_takes_a_yes_back(town: Town) -> None:
+    assert not asked(town)["refused"]
+    say(town, town.agreed.fingerprint, yes=False)
+    reply = asked(town)
+    assert reply["refused"] == REFUSED
+    assert "waiting" not in reply
+
+
+def test_a_run_that_was_approved_to_audit_does_not_train(town: Town) -> None:
+    memory: dict[str, Any] = {"purpose": "audit"}
+    reply = reply_to(ask_of(town).to_record(), str(town.settings(SILO)), memory, "1")
+    assert "a run either trains or audits" in reply["refused"]
+
+
+def test_waiting_has_an_end_and_then_it_is_a_refusal(town: Town) -> None:
+    forget(town)
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += APPROVAL / 2
+
+    events: list[dict[str, Any]] = []
+    post = Patient(TownTransport(town), events.append, lambda: now, sleep)
+    found = post.exchange({SILO: ask_of(town).to_record()}, 1.0)[SILO]
+    assert isinstance(found, dict)
+    assert found["refused"] == WAITS
+    assert [event["silos"] for event in events] == [[SILO]]
+
+
+def test_the_file_is_its_owners_alone_and_never_taken_for_empty(town: Town) -> None:
+    forget(town)
+    asked(town)
+    settings = read_settings(town.settings(SILO))
+    assert settings.approvals.stat().st_mode & 0o777 == 0o600
+    settings.approvals.write_text("{")
+    assert asked(town)["refused"] == UNSAID
+    with pytest.raises(FairSiloError, match="damaged"):
+        approval.read(settings)
+
+
+def test_runs_that_wait_cannot_fill_the_disk(town: Town) -> None:
+    set_line(town, 'approve = "ask"')
+    for run in range(approval.MOST + 5):
+        asked(town, run=str(run))
+    waiting = approval.read(read_settings(town.settings(SILO)))["waiting"]
+    assert len(waiting) == approval.MOST
+    assert f"{town.agreed.fingerprint} {approval.MOST + 4}" in waiting
+
+
+@pytest.mark.parametrize("name", ["1", "0" * 64, "zzzzzzzz"])
+def test_what_is_approved_must_be_named(town: Town, name: str) -> None:
+    with pytest.raises(FairSiloError, match="neither a waiting run nor the federation file"):
+        say(town, name)
+
+
+def test_the_owner_sees_who_asks_what_before_a_yes(town: Town) -> None:
+    forget(town)
+    asked(town, run="77777777")
+    where = ["approve", "--settings", str(town.settings(SILO))]
+    told = runner.invoke(app, where).output
+    for words in (
+        "federation federation at", "silo0, silo1, silo2, silo3", "fedfair, lr", "epsilon 0.02",
+        "NO secure aggregation", "no differential privacy", "columns, counts, evaluate, round",
+        "at most 156 in a run", "run 77777777 since", "for fedfair", "owner said   nothing yet",
+        f"fairsilo flower approve {town.agreed.fingerprint[:16]}",
+    ):  # fmt: skip
+        assert words in told
+    found = json.loads(runner.invoke(app, [*where, "--json"]).output)
+    assert found["confirmed"] is None
+    assert found["waiting"][0]["run"] == "77777777"
+    assert len(found["code"]) == 64
+    done = runner.invoke(app, [*where, town.agreed.fingerprint[:16]])
+    assert done.output == "yes to all runs of this federation file, until it changes\n"
+    assert not asked(town, run="77777777")["refused"]
+    done = runner.invoke(app, [*where, town.agreed.fingerprint[:16], "--refuse"])
+    assert done.output.startswith("no to all runs")
+    assert asked(town, run="77777777")["refused"] == REFUSED
+
+
+def test_settings_of_before_there_were_approvals_are_listed(town: Town) -> None:
+    settings = read_settings(town.settings(SILO))
+    assert "approve" not in town.settings(SILO).read_text()
+    assert settings.approve == "listed"
+    assert settings.approvals == town.settings(SILO).with_name("approvals.json")
