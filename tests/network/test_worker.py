@@ -25,10 +25,12 @@ from flwr.supernode.main import create_app
 from flwr.supernode.nodestate import NodeStateFactory
 from flwr.supernode.start_client_internal import _insert_message
 
+from fairsilo.network import left
 from fairsilo.network.ops.bundle import app_files, own_digest
 from fairsilo.network.ops.processes import free_ports, wait_for_port
 from fairsilo.network.ops.runtime import Runtime
 from fairsilo.network.ops.worker import NO_QUESTION, work_on
+from fairsilo.network.settings import read_settings
 from fairsilo.network.wire import RECORD, Ask
 from fairsilo.question import Columns
 from tests.network.silos import make_town
@@ -162,6 +164,10 @@ def test_all_else_is_refused_in_the_log_and_to_the_server(
     assert node.state.get_run_series_context(0).state.config_records == {}
     content = node.state.object_store.get(reply.metadata.message_id)
     assert told.encode() in content
+    # That left, too.
+    (line,) = left.read(read_settings(node.settings).left)
+    assert told in line["refused"]
+    assert (line["kind"], line["run"]) == ("app", "7")
 
 
 def test_a_question_that_never_comes_whole_holds_nobody_up(
@@ -191,3 +197,48 @@ def test_without_the_secret_nothing_can_be_claimed(node: Node) -> None:
         stranger.claim()
     stranger.client.close()
     work(node)
+
+
+def test_the_task_of_a_worker_that_was_killed_is_given_up_by_the_next_one(
+    node: Node, tmp_path: Path
+) -> None:
+    """Else the server would wait a minute: without the file nothing is given up."""
+    asked = node.receive(OWN)
+    claimed = tmp_path / "claimed"
+    first = Runtime(node.port, SECRET, claimed)
+    first.content(first.fetch(first.claim()))
+    assert claimed.stat().st_mode & 0o777 == 0o600
+    first.client.close()
+    blind = Runtime(node.port, SECRET)
+    assert not blind.give_up()
+    assert not node.state.get_messages_legacy(is_reply=True)
+    blind.client.close()
+    second = Runtime(node.port, SECRET, claimed)
+    assert second.give_up()
+    reply = node.reply()
+    assert reply.metadata.reply_to_message_id == asked
+    content = node.state.object_store.get(reply.metadata.message_id)
+    assert b"the worker was lost" in content
+    assert not claimed.exists()
+    assert not second.give_up()
+    # The next question is answered as ever, and leaves nothing to give up.
+    node.state.delete_messages(message_ids=[reply.metadata.message_id, asked])
+    node.receive(OWN)
+    work_on(second, second.claim(), own_digest())
+    assert node.reply().metadata.reply_to_message_id
+    assert not claimed.exists()
+    second.client.close()
+
+
+def test_a_node_that_is_new_itself_is_told_nothing(node: Node, tmp_path: Path) -> None:
+    node.receive(OWN)
+    claimed = tmp_path / "claimed"
+    first = Runtime(node.port, SECRET, claimed)
+    first.fetch(first.claim())
+    claimed.write_text(claimed.read_text().replace(first.token.value, "another"))
+    first.client.close()
+    second = Runtime(node.port, SECRET, claimed)
+    assert second.give_up()
+    assert not claimed.exists()
+    assert not node.state.get_messages_legacy(is_reply=True)
+    second.client.close()

@@ -91,7 +91,7 @@ def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
     keys = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.silos}
     if keys.get(own) == settings.name:
         return []
-    whose = f"silo {keys[own]!r}'s" if own in keys else "no silo's"
+    whose = f"that of silo {keys[own]!r}" if own in keys else "no silo's"
     return [
         f"the private key {settings.key.name} is not that of silo {settings.name!r} in the "
         f"federation file (it is {whose}): put this silo's own key there, or correct `name`"
