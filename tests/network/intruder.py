@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.network.ops.certificates import CA
+from fairsilo.network.ops.launch import CONNECTION, home
 from fairsilo.network.ops.processes import command, environment
 from fairsilo.network.ops.workspace import Workspace
 
@@ -42,15 +43,15 @@ def run_foreign(space: Workspace, folder: Path, address: str) -> dict[str, Any]:
     (folder / "app" / "pyproject.toml").write_text(PROJECT)
     (package / "__init__.py").touch()
     (package / "apps.py").write_text(APPS.format(left=str(folder / "executed")))
-    home = folder / "home"
-    home.mkdir()
-    (home / "config.toml").write_text(
+    own = folder / "home"
+    own.mkdir()
+    (own / "config.toml").write_text(
         f'[superlink]\ndefault = "there"\n[superlink.there]\naddress = "{address}"\n'
         f'root-certificates = "{space.certificates / CA}"\n'
     )
     done = subprocess.run(
         [command("flwr"), "run", str(folder / "app"), "there", "--format", "json"],
-        env=environment(home),
+        env=environment(own),
         capture_output=True,
         text=True,
         check=False,
@@ -58,6 +59,16 @@ def run_foreign(space: Workspace, folder: Path, address: str) -> dict[str, Any]:
     )
     told: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
     return told
+
+
+def register_key(space: Workspace, key: Path) -> None:
+    """`flwr supernode register` of one more key, by the coordinator."""
+    subprocess.run(
+        [command("flwr"), "supernode", "register", str(key), CONNECTION],
+        env=environment(home(space)),
+        check=True,
+        timeout=120,
+    )
 
 
 def listening(pid: int) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -37,3 +39,24 @@ def misbehaving(net: Net, ways: dict[str, str]) -> Iterator[None]:
             file.unlink()
     killer.join(timeout=1)
     assert not net.group.alive("silo-2")
+
+
+@contextmanager
+def worker_killed(net: Net, name: str, kind: str) -> Iterator[list[int]]:
+    """The silo's worker is killed within its answer to the first question of a kind."""
+    own, killed = net.space.silo(name), list[int]()
+    (own / "asked").unlink(missing_ok=True)
+    (own / "how.txt").write_text(f"{kind} silent")
+
+    def kill() -> None:
+        while not (own / "asked").exists():
+            time.sleep(0.1)
+        (own / "how.txt").unlink()
+        killed.append(net.worker(name))
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    yield killed
+    killer.join(timeout=1)
+    assert killed

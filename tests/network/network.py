@@ -109,9 +109,9 @@ class Net:
             (self.space.silo(name) / FILE).write_text(agreed.text)
             confirm(self.space.silo(name) / "silo.toml")
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, *more: str) -> None:
         """Start a node, which reaches the SuperLink through the proxy."""
-        start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address)
+        start_node(self.space, name, free_ports(1)[0], self.group, self.proxy.address, more)
 
     def worker(self, name: str) -> int:
         """The number of the process that answers for a silo."""

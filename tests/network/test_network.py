@@ -7,23 +7,26 @@ function of the sums, and the simulation is stopped after the same number.
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE as PROTOBUF
 
 from fairsilo.errors import FairSiloError
+from fairsilo.network import left
+from fairsilo.network.approval import decide
 from fairsilo.network.ops.demo import compare
 from fairsilo.network.ops.launch import RunConfig, follow, submit
 from fairsilo.network.ops.processes import free_ports
+from fairsilo.network.ops.worker import LOST
+from fairsilo.network.settings import read_settings
 from fairsilo.run import load
-from tests.network.intruder import listening, run_foreign
-from tests.network.misbehave import misbehaving
+from tests.network.intruder import listening, register_key, run_foreign
+from tests.network.misbehave import misbehaving, worker_killed
 from tests.network.network import Net, federation, metrics_of, vectors_of, wait_for
 from tests.network.proxy import share_found
 from tests.network.stranger import LOOT, attack, stock_node
@@ -69,21 +72,42 @@ def test_a_foreign_app_is_refused_and_robs_only_flowers_own_node(net: Net, tmp_p
 
 
 def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_path: Path) -> None:
-    """After the attack; and a worker that is killed meanwhile comes back by itself."""
-    out = tmp_path / "run"
+    """After the attack; silo-1's worker is killed within an answer, silo-3's owner is asked."""
+    out, health = tmp_path / "run", free_ports(1)[0]
+    asking = net.space.silo("silo-3") / "silo.toml"
+    asking.write_text(asking.read_text().replace('approve = "listed"', 'approve = "ask"'))
     run = submit(net.space, RunConfig(out=out, wait=90))
-    killed = net.worker("silo-1")
-    os.kill(killed, signal.SIGKILL)
-    net.start(LATE)
+    net.start(LATE, "--health-port", str(health))
     net.start_stranger("no-key")
     net.start_stranger("other-ca")
-    follow(net.space, run, out, lambda event: None)
-    wait_for(lambda: net.group.log("no-key"), "Failed to activate SuperNode")
-    wait_for(lambda: net.group.log("other-ca"), "CERTIFICATE_VERIFY_FAILED")
+    told: list[list[str]] = []
+
+    def say_yes(event: dict[str, Any]) -> None:
+        if event["event"] == "approval":
+            told.append(event["silos"])
+            if event["silos"]:
+                decide(read_settings(asking), net.space.agreed, run)
+
+    with worker_killed(net, "silo-1", "columns") as killed:
+        follow(net.space, run, out, say_yes)
+    assert told == [["silo-3"], []]
+    asking.write_text(asking.read_text().replace('approve = "ask"', 'approve = "listed"'))
     assert "the worker ended (signal 9); it is started again" in net.group.log("silo-1")
-    assert net.worker("silo-1") not in (0, killed)
+    assert LOST in net.group.log("silo-1")
+    assert net.worker("silo-1") not in (0, *killed)
+    found = httpx.get(f"http://127.0.0.1:{health}/health")
+    assert (found.status_code, found.json()["healthy"]) == (200, True)
+    assert found.json()["replies"] == len(left.read(net.space.silo(LATE) / "left.jsonl")) > 10
+    text = httpx.get(f"http://127.0.0.1:{health}/metrics").text
+    assert 'fairsilo_process_up{process="SuperNode"} 1' in text
+    wait_for(lambda: net.group.log("no-key"), "the SuperLink does not know this silo's key")
+    wait_for(lambda: net.group.log("other-ca"), "CERTIFICATE_VERIFY_FAILED")
     for name in ("no-key", "other-ca"):
         assert "SuperNode ID" not in net.group.log(name)
+    # Registered now, it comes in by itself: it kept trying.
+    register_key(net.space, net.space.silo("no-key") / "node.key.pub")
+    wait_for(lambda: net.group.log("no-key"), "SuperNode ID")
+    for name in ("no-key", "other-ca"):
         net.group.kill(name)
     found = compare(net.space, out)
     assert found.probabilities < 1e-6

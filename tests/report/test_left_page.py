@@ -25,7 +25,12 @@ LINES = [
     line("7", 0, kind="advertise", step="advertise", numbers=0, bytes=4_200),
     line("7", 1, kind="counts"),
     *(line("7", k) for k in range(2, 9)),
-    {"time": "2026-01-31T12:09:00+00:00", "run": "7", "kind": "remark", "remark": "units?"},
+    {
+        "time": "2026-01-31T12:09:00+00:00",
+        "run": "7",
+        "kind": "remark",
+        "remark": "units, it seems",
+    },
     line("8", 9, dp_cost=0.0123, step="", kind="noisy-counts"),
     line("8", 10, refused="its owner said no to this run", digest="", numbers=0, bytes=120),
 ]
@@ -37,7 +42,7 @@ def test_the_page_has_a_line_for_everything() -> None:
     assert "11 replies in 2 runs" in text
     assert "1 of them refused" in text
     assert "its owner said no to this run" in text
-    assert "units?" in text
+    assert "Units, it seems." in text
     assert text.count("round (masked)") == 8
     assert "0.0123" in text
 

@@ -15,7 +15,7 @@ REMARK = "remark"
 
 def left_page(silo: str, lines: Sequence[Line]) -> str:
     """One self-contained file."""
-    remarks = [str(line["remark"]) for line in lines if line.get("kind") == REMARK]
+    remarks = [_sentence(str(line["remark"])) for line in lines if line.get("kind") == REMARK]
     sent = [line for line in lines if line.get("kind") != REMARK]
     runs = list(dict.fromkeys(str(line["run"]) for line in sent))
     total = sum(int(line.get("bytes", 0)) for line in sent)
@@ -84,6 +84,10 @@ def _sum(lines: Sequence[Line], key: str) -> int:
 
 def _cost(value: float) -> str:
     return f"{value:.3g}" if value else "none"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _time(line: Line) -> str:

@@ -88,16 +88,21 @@ def _start_superlink(space: Workspace, arguments: Sequence[str], processes: Proc
 
 
 def start_node(
-    space: Workspace, name: str, port: int, processes: Processes, superlink: str | None = None
+    space: Workspace,
+    name: str,
+    port: int,
+    processes: Processes,
+    superlink: str | None = None,
+    more: Sequence[str] = (),
 ) -> None:
     """Start the program of one silo, whose settings and key lie in the silo's folder.
 
-    `superlink`: where it finds the SuperLink, if not at the folder's address.
+    `superlink`: where it finds the SuperLink, if not at the folder's address; `more`: options.
     """
     own = space.silo(name)
     arguments = [
         *(command("fairsilo"), "flower", "silo", "--settings", str(own / "silo.toml")),
-        *("--superlink", superlink or space.address, "--port", str(port)),
+        *("--superlink", superlink or space.address, "--port", str(port), *more),
     ]
     processes.start(name, arguments, environment(own / ".flwr"), own)
 
