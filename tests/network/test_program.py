@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fairsilo.errors import FairSiloError
@@ -115,12 +116,13 @@ def test_nothing_outlives_the_program(
     space: Workspace, tmp_path: Path, how: signal.Signals
 ) -> None:
     """Without a SuperLink, too; killed, its children notice by themselves."""
-    own, port = space.silo("silo-2"), free_ports(1)[0]
+    own, (port, health) = space.silo("silo-2"), free_ports(2)
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
     child = subprocess.Popen(
         [
             *(sys.executable, "-c", f"{code}; from fairsilo.cli import main; main()"),
             *("flower", "silo", "--settings", str(own / "silo.toml"), "--port", str(port)),
+            *("--health-port", str(health)),
         ],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdin=subprocess.DEVNULL,
@@ -136,6 +138,9 @@ def test_nothing_outlives_the_program(
         mine = [line for line in command_lines() if f"--port {port}" in line]
         assert len(mine) == 3
         assert not any(repr(secret)[2:-1] in line or secret.hex() in line for line in mine)
+        found = httpx.get(f"http://127.0.0.1:{health}/health")
+        assert found.status_code == 503
+        assert found.json()["problems"] == ["the SuperLink has not answered yet"]
         os.kill(child.pid, how)
         code_at_end = child.wait(30)
     finally:

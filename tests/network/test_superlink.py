@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fairsilo.errors import FairSiloError
@@ -21,6 +22,7 @@ from fairsilo.network.ops.processes import command, free_ports, processes
 from fairsilo.network.ops.superlink import run_superlink
 from fairsilo.network.ops.workspace import CONTROL, Workspace
 from tests.network.network import command_lines
+from tests.network.test_health import well_formed
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
 
@@ -56,11 +58,12 @@ def superlinks(space: Workspace) -> list[str]:
 
 def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
     """Started by its script, with a port for control of the operator's choice."""
-    port = free_ports(1)[0]
+    port, health = free_ports(2)
     # Tests that run in the background or under nohup ignore some signals, and so would the child.
     heed = "import signal, os, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     heed += "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     script = [str(space.folder / "start-superlink.sh"), "--control-port", str(port)]
+    script += ["--health-port", str(health)]
     path = f"{Path(command('fairsilo')).parent}{os.pathsep}{os.environ['PATH']}"
     for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         child = subprocess.Popen(
@@ -75,6 +78,7 @@ def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
             wait_until(lambda: space.control)
             assert space.control == f"127.0.0.1:{port}"
             assert open_ports(space, space.control) == [space.address, space.control]
+            _healthy(space, health)
             os.kill(child.pid, sent)
             told = child.communicate(timeout=60)[1]
         finally:
@@ -84,6 +88,17 @@ def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
         assert "Traceback" not in told
         assert not space.control
         assert not superlinks(space)
+
+
+def _healthy(space: Workspace, port: int) -> None:
+    """It says so, and counts what the gateway refused."""
+    refused = httpx.get(f"https://{space.address}/", verify=False)
+    assert refused.status_code == 403
+    found = httpx.get(f"http://127.0.0.1:{port}/health")
+    assert (found.status_code, found.json()["answered"]) == (200, {"403": 1})
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    assert well_formed(text)["fairsilo_gateway_requests_total"] == "counter"
+    assert 'fairsilo_gateway_requests_total{status="403"} 1\n' in text
 
 
 def test_where_one_dies_the_other_is_ended_and_the_command_says_so(
