@@ -95,9 +95,9 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     assert "the worker ended (signal 9); it is started again" in net.group.log("silo-1")
     assert LOST in net.group.log("silo-1")
     assert net.worker("silo-1") not in (0, *killed)
-    found = httpx.get(f"http://127.0.0.1:{health}/health")
-    assert (found.status_code, found.json()["healthy"]) == (200, True)
-    assert found.json()["replies"] == len(left.read(net.space.silo(LATE) / "left.jsonl")) > 10
+    answered = httpx.get(f"http://127.0.0.1:{health}/health")
+    assert (answered.status_code, answered.json()["healthy"]) == (200, True)
+    assert answered.json()["replies"] == len(left.read(net.space.silo(LATE) / "left.jsonl")) > 10
     text = httpx.get(f"http://127.0.0.1:{health}/metrics").text
     assert 'fairsilo_process_up{process="SuperNode"} 1' in text
     wait_for(lambda: net.group.log("no-key"), "the SuperLink does not know this silo's key")

@@ -18,7 +18,6 @@ from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Totals
 from fairsilo.network.client import UNSAID, reply_to
 from fairsilo.network.ops.check import check_table
-from fairsilo.network.ops.keys import make_key
 from fairsilo.network.rows import split_rows
 from fairsilo.network.settings import ANSWERS, Settings, read_settings
 from fairsilo.network.silo import answer
@@ -353,29 +352,6 @@ def test_check_knows_the_policy(town: Town, line: str, told: str) -> None:
     set_line(town, line)
     findings = check_table(read_settings(town.settings("silo0")), town.agreed)
     assert told in " ".join(findings.problems)
-
-
-def test_check_notices_another_silos_key(town: Town) -> None:
-    key = town.folder / "silo0" / "node.key"
-    for other, whose in (("silo1", "it is that of silo 'silo1'"), ("stranger", "it is no silo's")):
-        if other == "stranger":
-            make_key(town.folder / other / "node.key", other)
-        key.write_bytes((town.folder / other / "node.key").read_bytes())
-        problems = check_table(read_settings(town.settings("silo0")), town.agreed).problems
-        assert len(problems) == 1
-        assert "node.key is not that of silo 'silo0' in the federation file" in problems[0]
-        assert whose in problems[0]
-    key.write_text("no key")
-    problems = check_table(read_settings(town.settings("silo0")), town.agreed).problems
-    assert "is no private key" in problems[0]
-
-
-def test_check_reminds_of_the_owners_yes(town: Town) -> None:
-    settings = read_settings(town.settings("silo0"))
-    assert not check_table(settings, town.agreed).remarks
-    settings.approvals.unlink()
-    (remark,) = check_table(settings, town.agreed).remarks
-    assert f"fairsilo flower approve {town.agreed.fingerprint[:16]}" in remark
 
 
 def test_a_cell_without_rows_is_allowed_and_remarked(town: Town) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ledger import unwritten
 from fairsilo.network.settings import Settings
+from fairsilo.network.transport import size_of
 from fairsilo.network.wire import Record
 
 Line = dict[str, Any]
@@ -39,7 +40,7 @@ def reply_line(record: Record, reply: Record, cost: float) -> Line:
     """What is noted of a reply to a record; `cost`: of its releases, as in `dp.budget`."""
     asked = {key.removeprefix("ask."): value for key, value in record.items()}
     number = asked.get("number", asked.get("round", asked.get("first", 0)))
-    content = bytes(reply.get("vector", reply.get("content", b"")))
+    content: bytes = reply.get("vector") or reply.get("content") or b""
     vector = asked.get("step") in (None, "masked")
     return {
         "kind": str(asked.get("kind", asked.get("step", "")))[:LONGEST],
@@ -47,7 +48,7 @@ def reply_line(record: Record, reply: Record, cost: float) -> Line:
         "number": number if isinstance(number, int) else 0,
         "federation": str(asked.get("fingerprint", ""))[:LONGEST],
         "numbers": len(content) // 8 if vector else 0,
-        "bytes": sum(len(v) if isinstance(v, bytes | str) else 8 for v in reply.values()),
+        "bytes": size_of(reply),
         "digest": hashlib.sha256(content).hexdigest() if content else "",
         "dp_cost": cost,
         "refused": str(reply.get("refused", ""))[:LONGEST],

@@ -2,10 +2,13 @@
 
 waits    literals and a default by which a SuperNode and a ServerApp wait for seconds. They are
          shortened. Where they are not found, Flower's own waits stay: slower, nothing else.
+words    of the SuperNode's log, by which `node` knows that its key is not registered. Where they
+         changed, the silo's log does not say so in a sentence; it keeps trying all the same.
 names    through which `runtime` claims and answers what a SuperNode received. Where one is
          missing a silo cannot answer at all, and says so.
 
-Seen in flwr 1.41. Both are compared with the installed version at the start and in the tests.
+Seen in flwr 1.41. Waits and names are compared with the installed version at the start and in the
+tests.
 """
 
 from __future__ import annotations
