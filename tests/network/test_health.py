@@ -73,7 +73,7 @@ def test_only_what_asks_at_loopback_is_answered() -> None:
                 assert told.status_code == 403
                 assert "bank" not in told.text
         with (
-            pytest.raises(FairSiloError, match=f"--health-port {port} cannot be used"),
+            pytest.raises(FairSiloError, match=f"`health_port` {port} cannot be used"),
             serving(port, lambda: Health([], {}, [])),
         ):
             pass

@@ -102,7 +102,7 @@ def test_what_cannot_be_written_down_does_not_leave(tmp_path: Path) -> None:
     with full_disk():
         reply = ask(town, ask_of(town))
     assert FULL in reply["refused"]
-    assert "free space there, then use --resume" in reply["refused"]
+    assert "free space there, then use `resume`" in reply["refused"]
     assert reply["vector"] == b""
     # Nothing of a line is left, and the next one is whole.
     assert path.read_bytes() == before

@@ -128,7 +128,7 @@ def unwritten(error: BaseException | None) -> Refusal:
     why = getattr(error, "strerror", None) or "it failed"
     return Refusal(
         f"this silo cannot write to its disk ({why}), and gives no answer that it cannot write "
-        "down: free space there, then use --resume"
+        "down: free space there, then use `resume`"
     )
 
 

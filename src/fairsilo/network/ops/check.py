@@ -94,7 +94,8 @@ def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
     whose = f"that of silo {keys[own]!r}" if own in keys else "no silo's"
     return [
         f"the private key {settings.key.name} is not that of silo {settings.name!r} in the "
-        f"federation file (it is {whose}): put this silo's own key there, or correct `name`"
+        f"federation file (it is {whose}): put this silo's own key there, or correct "
+        "the name in its settings"
     ]
 
 

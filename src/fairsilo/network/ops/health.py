@@ -59,7 +59,7 @@ def serving(port: int | None, look: Look) -> Iterator[None]:
         server = ThreadingHTTPServer((HOST, port), _handler(look))
     except (OSError, OverflowError) as error:
         raise FairSiloError(
-            f"--health-port {port} cannot be used ({error}): give another, or none"
+            f"`health_port` {port} cannot be used ({error}): give another, or none"
         ) from None
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
