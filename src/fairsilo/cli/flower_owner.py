@@ -44,7 +44,7 @@ def approve(
     if as_json:
         print(json.dumps(told, indent=1))
         return
-    for title, words in _in_words(told).items():
+    for title, words in _in_words(told):
         print(f"{title:<13}{words}")
 
 
@@ -113,7 +113,7 @@ def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
     }
 
 
-def _in_words(told: dict[str, Any]) -> dict[str, str]:
+def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
     from fairsilo.network.federation_file import readable
 
     repaired = f" after {told['after']}" if told["after"] else ""
@@ -131,30 +131,38 @@ def _in_words(told: dict[str, Any]) -> dict[str, str]:
     price = "no differential privacy: answers are exact"
     if told["dp"] is not None:
         epsilon, delta = told["dp"]
-        price = f"a run spends ({epsilon:g}, {delta:g}) of this silo's budget {told['dp_budget']}"
-    found = {
-        "who asks": f"federation {told['federation']} at {told['superlink'] or 'no address'}; "
-        f"silos {', '.join(told['silos'])}",
-        "fingerprint": readable(told["fingerprint"]),
-        "trains": f"{trains}; {compared}",
-        "masks": masks,
-        "privacy": price,
-        "questions": f"at most {told['questions']:,} in a run: {', '.join(told['kinds'])}; or an "
-        "audit of a model",
-        "code": f"fairsilo {told['version']} as installed here, {told['code'][:16]}; nothing that "
-        "is sent is run",
-        "approve": f"{told['approve']}: {MODES[told['approve']]}",
-    }
-    said = {True: "yes", False: "no: its runs are refused", None: "nothing yet"}
-    if told["approve"] != "ask":
-        found["owner said"] = said[told["confirmed"]]
-    for one in told["waiting"]:
-        found[f"waiting {len(found)}"] = (
-            f"run {one['run']} since {one['since']}, for {one['for'] or 'training or an audit'}"
+        budget = told["dp_budget"]
+        price = f"a run spends ({epsilon:g}, {delta:g}), and this silo " + (
+            "has no budget for it" if budget is None else f"has epsilon {budget:g} for all runs"
         )
+    found = [
+        ("who asks", f"federation {told['federation']} at {told['superlink'] or 'no address'}"),
+        ("silos", ", ".join(told["silos"])),
+        ("fingerprint", readable(told["fingerprint"])),
+        ("trains", f"{trains}; {compared}"),
+        ("masks", masks),
+        ("privacy", price),
+        (
+            "questions",
+            f"at most {told['questions']:,} in a run: {', '.join(told['kinds'])}; or an audit of a "
+            "model",
+        ),
+        (
+            "code",
+            f"fairsilo {told['version']} as installed here, {told['code'][:16]}; nothing that is "
+            "sent is run",
+        ),
+        ("approve", f"{told['approve']}: {MODES[told['approve']]}"),
+    ]
+    said = {True: "yes", False: "no: its runs are refused", None: "nothing yet"}
+    if told["approve"] == "listed":
+        found.append(("owner said", said[told["confirmed"]]))
+    for one in told["waiting"]:
+        purpose = one["for"] or "training or an audit"
+        found.append(("waiting", f"run {one['run']} since {one['since']}, for {purpose}"))
     if told["waiting"] or (told["approve"] == "listed" and told["confirmed"] is None):
-        found["to say yes"] = f"fairsilo flower approve {told['fingerprint'][:16]}"
-        found["to say no"] = f"fairsilo flower approve {told['fingerprint'][:16]} --refuse"
+        yes = f"fairsilo flower approve {told['fingerprint'][:16]}"
+        found += [("to say yes", yes), ("to say no", f"{yes} --refuse")]
     return found
 
 
