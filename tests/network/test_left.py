@@ -78,6 +78,7 @@ def test_every_reply_has_its_line_and_no_line_a_value(tmp_path: Path, secure: bo
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_what_differential_privacy_cost_adds_up_to_the_ledger(tmp_path: Path) -> None:
     town = make_town(tmp_path, silos=3, rows=3000, dp=Privacy(epsilon=8.0), rounds=3)
     train(town, TownTransport(town), tmp_path / "journal")

@@ -52,8 +52,8 @@ def words(event: dict[str, Any]) -> str | None:
     if kind == "waiting":
         return f"{event['silos']} of {event['of']} silos are connected"
     if kind == "approval":
-        silos = ", ".join(event["silos"])
-        return f"waiting for the approval of the owner of {silos}" if silos else "all approved"
+        waits = [f"silo {name} is waiting for its owner's approval" for name in event["silos"]]
+        return "; ".join(waits) or "the owners of all silos have approved"
     if kind == "lost":
         return f"silo {event['silo']} is lost: {event['why']}"
     return {
