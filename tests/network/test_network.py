@@ -71,7 +71,7 @@ def test_a_foreign_app_is_refused_and_robs_only_flowers_own_node(net: Net, tmp_p
 def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_path: Path) -> None:
     """After the attack; and a worker that is killed meanwhile comes back by itself."""
     out = tmp_path / "run"
-    run = submit(net.space, RunConfig(out=out, wait=90))
+    run = submit(net.space, RunConfig(out=out, wait=90, wait_lost=0))
     killed = net.worker("silo-1")
     os.kill(killed, signal.SIGKILL)
     net.start(LATE)

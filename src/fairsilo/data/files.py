@@ -1,10 +1,14 @@
 """Atomic file writes: after a crash a file has its old content or its new, never a part."""
 
+import errno
 import os
 import secrets
 from pathlib import Path
 
 from fairsilo.errors import FairSiloError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says of a full disk."""
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -17,6 +21,8 @@ def write_atomic(path: Path, content: bytes) -> None:
         _replace(path, content)
     except OSError as error:
         reason = error.strerror or type(error).__name__
+        if error.errno in FULL:
+            raise FairSiloError(f"cannot write {path} ({reason}): free space") from error
         raise FairSiloError(f"cannot write {path} ({reason}); choose another folder") from error
 
 

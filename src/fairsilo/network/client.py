@@ -10,6 +10,7 @@ from flwr.clientapp import ClientApp
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import read_federation_file
+from fairsilo.network.introduction import STEP, introduce
 from fairsilo.network.masked import masked_reply
 from fairsilo.network.settings import read_settings
 from fairsilo.network.silo import answer
@@ -51,6 +52,8 @@ def settings_of(message: Message, context: Context) -> object:
 
 def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
     """The answer to a record, computed from the silo's own settings."""
+    if record.get("step") == STEP:
+        return introduce(path)
     try:
         if not isinstance(path, str):
             raise FairSiloError("the node was started without silo='SETTINGS' in its node config")

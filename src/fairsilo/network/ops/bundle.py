@@ -6,8 +6,11 @@ so a silo tells by a digest whether the app that came is the one of its own fair
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from pathlib import Path
 
+import fairsilo
 from fairsilo import __version__
 from fairsilo.network.ops import texts
 
@@ -33,6 +36,17 @@ def own_digest() -> str:
 
     files = {path: text.encode() for path, text in app_files().items()}
     return digest(build_fab_from_files(files)[0])
+
+
+@functools.cache
+def code_digest() -> str:
+    """Of all Python files of the installed fairsilo: that code answers, whatever was sent."""
+    home = Path(fairsilo.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        total.update(str(path.relative_to(home)).encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
 
 
 def refusal(came: str, own: str) -> str:

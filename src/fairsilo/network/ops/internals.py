@@ -4,6 +4,7 @@ waits    literals and a default by which a SuperNode and a ServerApp wait for se
          shortened. Where they are not found, Flower's own waits stay: slower, nothing else.
 names    through which `runtime` claims and answers what a SuperNode received. Where one is
          missing a silo cannot answer at all, and says so.
+control  names through which `fairsilo flower status` asks the SuperLink.
 
 Seen in flwr 1.41. Both are compared with the installed version at the start and in the tests.
 """
@@ -51,6 +52,12 @@ NAMES = {
     PULLS: ("ObjectPullError", "pull_and_inflate_object_from_tree", "pull_objects"),
 }
 
+CONTROL = {
+    "flwr.proto.control_pb2": ("ListNodesRequest", "ListRunsRequest"),
+    "flwr.supercore.control": ("ControlHttpClient",),
+    "flwr.supercore.interceptors": ("RuntimeVersionHttpInterceptor",),
+}
+"""Through which the coordinator asks its SuperLink who is connected and how a run ended."""
 LOOK_NODE = 1.0
 """At most so many seconds pass until an idle SuperNode asks the SuperLink again."""
 LOOK_ANSWER = 0.02
