@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.network.ops.demo import demo
+from fairsilo.progress import PROGRESS, Tail, standing
 
 NODE = "import flwr.supernode.cli"
 """What the command `flower-supernode` imports."""
@@ -69,6 +70,7 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
         found = demo(space, out, silos, watch, rows=rows, secure_aggregation=secure)
         assert found is not None
         metrics = json.loads((out / "metrics.json").read_text())
+        phases = standing(Tail(out / PROGRESS).read())["phases"]
     spent = cpu_of_children() - before
     rounds = [entry["seconds"] for entry in metrics["network"]["rounds"]]
     return {
@@ -84,6 +86,7 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
         "seconds to start SuperLink and nodes": times["up"] - times["made"],
         "seconds in all, from the first start to the last answer": times["finished"]
         - times["made"],
+        **{f"seconds of the phase {name}": seconds for name, seconds in phases.items()},
         "exchanges": metrics["network"]["exchanges"],
         "kB sent by a silo": metrics["bytes_up"] / silos / 1e3,
         "kB received by a silo": metrics["bytes_down"] / silos / 1e3,

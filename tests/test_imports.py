@@ -19,7 +19,7 @@ LAYERS = [
     {"data", "partition", "model"},
     {"fairness"},
     {"solver"},
-    {"sums"},
+    {"sums", "progress"},
     {"evaluate"},
     {"predictor"},
     {"question"},

@@ -26,7 +26,6 @@ from fairsilo.network.ops.demo import make_demo
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.ops.launch import (
     PATIENCE,
-    Event,
     RunConfig,
     await_superlink,
     register,
@@ -41,6 +40,7 @@ from fairsilo.network.silo import answer
 from fairsilo.network.train import train_over
 from fairsilo.network.transport import Fault, Traffic
 from fairsilo.network.wire import Ask, Record, Reply
+from fairsilo.progress import Event
 from tests.network.proxy import Proxy, recording
 from tests.network.silos import confirm
 
@@ -144,10 +144,12 @@ class Net:
     def run(
         self, out: Path, watch: Callable[[Event], None] = lambda event: None, **how: Any
     ) -> None:
-        """`fairsilo flower run`, retried until the SuperLink is up."""
+        """`fairsilo flower run`, retried until the SuperLink is up; nobody who is lost is waited
+        for unless `how` says so."""
         for _ in range(60):
             try:
-                run_and_follow(self.space, RunConfig(out=out, **how), watch)
+                config = RunConfig(**{"out": out, "wait_lost": 0.0, **how})
+                run_and_follow(self.space, config, watch)
             except FairSiloError as error:
                 if "did not start" not in str(error):
                     raise

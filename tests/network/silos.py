@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.data import Number, Schema, grouped_by, infer_schema, make_table
+from fairsilo.network.aggregate import Patience
 from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
 from fairsilo.network.engine import Network
@@ -132,6 +133,9 @@ class TownTransport:
         self.traffic.exchanges += 1
         answers: dict[str, Record | Fault] = {}
         for name, record in letters.items():
+            if name in self.absent:
+                answers[name] = Fault("is not connected", gone=True)
+                continue
             self.traffic.down += size_of(record)
             self.last[name] = dict(record)
             memory = self.memories.setdefault(name, {})
@@ -148,10 +152,15 @@ class TownTransport:
 
 
 def train(
-    town: Town, post: TownTransport, journal: Path, resume: bool = False, baseline: bool = False
+    town: Town,
+    post: TownTransport,
+    journal: Path,
+    resume: bool = False,
+    baseline: bool = False,
+    patience: Patience | None = None,
 ) -> tuple[Run, list[dict[str, Any]]]:
     """A run over the town, and what it said."""
-    run, events, _ = train_with(town, post, journal, resume, baseline)
+    run, events, _ = train_with(town, post, journal, resume, baseline, patience)
     return run, events
 
 
@@ -161,11 +170,15 @@ def train_with(
     journal: Path,
     resume: bool = False,
     baseline: bool = False,
+    patience: Patience | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Run, list[dict[str, Any]], Network]:
     """The same, with the engine that asked; `sleep`: while owners are waited for."""
     events: list[dict[str, Any]] = []
-    gather = aggregate_for(town.agreed, Patient(post, events.append, sleep=sleep), post.run, 1.0)
+    if patience is not None:
+        patience.say = events.append
+    asking = Patient(post, events.append, sleep=sleep)
+    gather = aggregate_for(town.agreed, asking, post.run, 1.0, patience)
     keep = Journal(journal, town.agreed.fingerprint, resume)
     engine = engine_for(town.agreed)(town.agreed, gather, keep, post.present(), events.append)
     return train_over(town.agreed, engine, baseline), events, engine

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
-from fairsilo.cli.flower_show import words
 from fairsilo.errors import FairSiloError
 from fairsilo.network import approval
 from fairsilo.network.approval import REFUSED, WAITS, decide
@@ -19,6 +18,7 @@ from fairsilo.network.federation_file import FILE
 from fairsilo.network.settings import read_settings
 from fairsilo.network.transport import APPROVAL, Patient
 from fairsilo.network.wire import Record
+from fairsilo.progress import words
 from tests.network.silos import Town, TownTransport, largest_gap, make_town, train, train_with
 from tests.network.test_silo import ask_of, set_line
 

@@ -95,6 +95,15 @@ def test_a_refusal_has_a_line_with_its_reason(tmp_path: Path) -> None:
     assert lines_of(town)[-1]["numbers"] == 0
 
 
+def test_who_a_silo_is_leaves_before_a_yes_and_has_a_line_too(tmp_path: Path) -> None:
+    town = make_town(tmp_path, secure_aggregation=False)
+    read_settings(town.settings(SILO)).approvals.unlink()
+    reply = reply_to({"version": 2, "step": "introduce"}, str(town.settings(SILO)), {}, "1")
+    (line,) = lines_of(town)
+    assert (line["kind"], line["numbers"]) == ("introduce", 0)
+    assert line["digest"] == hashlib.sha256(reply["content"]).hexdigest()
+
+
 def test_what_cannot_be_written_down_does_not_leave(tmp_path: Path) -> None:
     town = make_town(tmp_path, secure_aggregation=False)
     assert not ask(town, ask_of(town))["refused"]

@@ -76,7 +76,7 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     out, health = tmp_path / "run", free_ports(1)[0]
     asking = net.space.silo("silo-3") / "silo.toml"
     asking.write_text(asking.read_text().replace('approve = "listed"', 'approve = "ask"'))
-    run = submit(net.space, RunConfig(out=out, wait=90))
+    run = submit(net.space, RunConfig(out=out, wait=90, wait_lost=0))
     net.start(LATE, "--health-port", str(health))
     net.start_stranger("no-key")
     net.start_stranger("other-ca")

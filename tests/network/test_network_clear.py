@@ -9,18 +9,23 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairsilo import __version__
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import Privacy
 from fairsilo.network.ledger import read
 from fairsilo.network.ops.demo import compare
 from fairsilo.network.ops.launch import start_superlink
+from fairsilo.network.ops.processes import command
+from fairsilo.network.ops.status import status
 from fairsilo.network.settings import read_settings
+from fairsilo.progress import PROGRESS
 from tests.network.misbehave import misbehaving
 from tests.network.network import Net, federation, metrics_of, vectors_of
 from tests.network.proxy import share_found
@@ -40,25 +45,26 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
 
 
 def test_server_and_superlink_killed_in_the_clear(net: Net, tmp_path: Path) -> None:
+    """The run goes on by itself, twice, and says so in its notes."""
     out, pid = tmp_path / "run", 0
+    killed: list[str] = []
 
-    def kill_server(event: dict[str, Any]) -> None:
+    def kill(event: dict[str, Any]) -> None:
         nonlocal pid
         pid = event.get("pid", pid)
-        if event["event"] == "round":
+        if event["event"] == "round" and not killed:
+            killed.append("server")
             os.kill(pid, signal.SIGKILL)
-
-    with pytest.raises(FairSiloError, match="ended before the run did: use `resume`"):
-        net.run(out, kill_server)
-
-    def kill_superlink(event: dict[str, Any]) -> None:
-        if event["event"] == "replayed" and net.group.alive("superlink"):
+        elif event["event"] == "replayed" and killed == ["server"]:
+            killed.append("SuperLink")
             net.group.kill("superlink")
+            start_superlink(net.space, net.group)
 
-    with pytest.raises(FairSiloError, match="use `resume`"):
-        net.run(out, kill_superlink, resume=True)
-    start_superlink(net.space, net.group)
-    net.run(out, resume=True, wait=120)
+    net.run(out, kill, wait=120, wait_lost=300)
+    assert killed == ["server", "SuperLink"]
+    first, second = metrics_of(out)["notes"]
+    assert first.startswith("the run was interrupted after question 3 (the server's process ended")
+    assert second.startswith("the run was interrupted after question 3 (")
     parity = compare(net.space, out)
     assert parity.probabilities < 1e-6
     assert parity.loss < 1e-9
@@ -67,7 +73,9 @@ def test_server_and_superlink_killed_in_the_clear(net: Net, tmp_path: Path) -> N
     net.pace = max(entry["seconds"] for entry in metrics_of(out)["network"]["rounds"])
     # Control for the test behind masks: in the clear nearly all of the silos' numbers are found.
     assert share_found(vectors_of(net.space, tmp_path), net.proxy.received()) > 0.99
+    told = (out / PROGRESS).read_bytes()
     net.run(out, audit=out)
+    assert (out / PROGRESS).read_bytes() == told
     found = json.loads((out / "audit.json").read_text())
     # A silo leaves a cell with few test rows out of an audit; the others are those of the run.
     shown = [k for k, cell in enumerate(found["cells"]) if not cell["hidden"]]
@@ -75,6 +83,46 @@ def test_server_and_superlink_killed_in_the_clear(net: Net, tmp_path: Path) -> N
     assert len(shown) >= 2
     for k in shown:
         assert found["cells"][k]["predicted"] == own[k]["predicted"]
+
+
+def test_status_and_a_signal_that_ends_the_run(net: Net, tmp_path: Path) -> None:
+    """`fairsilo flower run` as a process, ended by SIGTERM as by Control-C; then resumed."""
+    out = tmp_path / "run"
+    told = [command("fairsilo"), "flower", "run", "--folder", str(net.space.folder)]
+    child = subprocess.Popen([*told, "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    try:
+        for line in child.stderr:
+            if "question 2 of 2" in line:
+                break
+        seen = status(net.space)
+        with pytest.raises(FairSiloError, match="another run is at work in"):
+            net.run(out)
+        child.send_signal(signal.SIGTERM)
+        last = child.stderr.read()
+        assert child.wait(timeout=60) == 130
+    finally:
+        child.kill()
+        child.stderr.close()
+    assert "interrupted; the run was ended at the SuperLink, too; --resume goes on" in last
+    assert seen["superlink"]["up"]
+    assert [silo["name"] for silo in seen["silos"]] == list(net.space.agreed.names)
+    for silo in seen["silos"]:
+        assert silo["connected"]
+        assert silo["registered"]
+        assert silo["fits"]
+        assert silo["seconds_ago"] < 60
+        assert silo["fairsilo"] == __version__
+    assert seen["run"]["how"] == "running"
+    assert seen["run"]["phase"] == "set-up"
+    assert status(net.space)["run"]["how"] == "stopped"
+    net.run(out, resume=True)
+    assert compare(net.space, out).probabilities < 1e-6
+    (note,) = metrics_of(out)["notes"]
+    assert "(interrupted by its operator) and resumed at" in note
+    assert status(net.space)["run"]["how"] == "finished"
+    with pytest.raises(FairSiloError, match="has a finished run"):
+        net.run(out)
 
 
 def test_a_silo_that_fails_is_left_out_and_named(net: Net, tmp_path: Path) -> None:

@@ -241,7 +241,9 @@ def test_resuming_after_a_loss(tmp_path: Path) -> None:
     post = TownTransport(town, absent=("silo1",))
     run, _ = train(town, post, tmp_path / "journal", resume=True)
     assert run.client_names == ("silo0", "silo2", "silo3")
-    assert len(run.metrics["notes"]) == 1
+    interrupted, lost = run.metrics["notes"]
+    assert interrupted.startswith("the run was interrupted after question 7 and resumed at 20")
+    assert "silo1 is no longer connected" in lost
     assert largest_gap(town, run, simulate(town, tmp_path, without=("silo1",))) < 1e-5
 
 

@@ -29,7 +29,7 @@ FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
     "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
 PATIENCE = 60.0
@@ -87,6 +87,12 @@ class Browser:
         self, path: Path, *, width: int = 1200, dark: bool = False, media: str = "screen"
     ) -> None:
         """Load a file and clear the records of earlier pages."""
+        self.visit(path.as_uri(), width=width, dark=dark, media=media)
+
+    def visit(
+        self, url: str, *, width: int = 1200, dark: bool = False, media: str = "screen"
+    ) -> None:
+        """Load an address of this machine."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send(
             "Emulation.setDeviceMetricsOverride",
@@ -97,11 +103,11 @@ class Browser:
         )
         self.send("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.send("Page.navigate", url="about:blank")
-        self._wait("document.readyState === 'complete' && location.protocol === 'about:'")
+        self.wait("document.readyState === 'complete' && location.protocol === 'about:'")
         self.errors.clear()
         self.requests.clear()
-        self.send("Page.navigate", url=path.as_uri())
-        self._wait("document.readyState === 'complete' && location.protocol === 'file:'")
+        self.send("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete' && location.protocol !== 'about:'")
 
     def eval(self, expression: str) -> Any:
         """The value of a JavaScript expression on the page."""
@@ -177,7 +183,8 @@ class Browser:
             case "Log.entryAdded":
                 self.errors.append(params["entry"]["text"])
 
-    def _wait(self, expression: str) -> None:
+    def wait(self, expression: str) -> None:
+        """Until a JavaScript expression is true on the page."""
         deadline = time.monotonic() + PATIENCE
         while not self.eval(expression):
             if time.monotonic() > deadline:

@@ -28,6 +28,10 @@ HealthPort = Annotated[
     int | None,
     typer.Option(help="Answer GET /health and /metrics (Prometheus) on this port of loopback."),
 ]
+WaitLost = Annotated[
+    float,
+    typer.Option(help="Seconds to wait for a lost silo or SuperLink before the run ends; 0: none."),
+]
 CLEAR = (
     "warning: without secure aggregation the server sees every silo's own sums: its losses, "
     "gradients and counts, from which it can learn about single rows"
@@ -208,14 +212,20 @@ def run(
         typer.Option(help="Let Flower's simulation (Ray) play the silos in FOLDER/silos."),
     ] = False,
     wait: Wait = 60.0,
+    wait_lost: WaitLost = 600.0,
     timeout: Timeout = 120.0,
+    overwrite: Annotated[bool, typer.Option(help="Replace a finished run in --out.")] = False,
 ) -> None:
-    """Train over the silos that are connected and write a run folder."""
+    """Train over the silos that are connected and write a run folder.
+
+    Control-C and SIGTERM end the run at the SuperLink, too; --resume goes on with it.
+    """
     space = _opened(folder)
     from fairsilo.cli.flower_show import show_result
 
     settings: dict[str, Any] = {"out": out, "resume": resume, "baseline": baseline}
-    settings |= {"wait": wait, "timeout": timeout}
+    settings |= {"wait": wait, "wait_lost": wait_lost, "timeout": timeout}
+    settings |= {"overwrite": overwrite}
     if simulation:
         from fairsilo.network.ops.launch import start_simulation
         from fairsilo.network.ops.processes import free_ports, processes
@@ -246,6 +256,7 @@ def audit(
     ] = None,
     folder: Folder = Path(),
     wait: Wait = 60.0,
+    wait_lost: WaitLost = 600.0,
     timeout: Timeout = 120.0,
 ) -> None:
     """Measure a model on the silos' rows, with sums only; leaves audit.json and audit.html."""
@@ -263,8 +274,65 @@ def audit(
     where = out or model
     if where is None:
         raise FairSiloError("--out is missing: name the folder for the audit")
-    _carry_out(space, out=where, audit=model, columns=columns or "", wait=wait, timeout=timeout)
+    settings = {"wait": wait, "wait_lost": wait_lost, "timeout": timeout}
+    _carry_out(space, out=where, audit=model, columns=columns or "", **settings)
     show_audit(json.loads((where / "audit.json").read_text()), where)
+
+
+@app.command()
+def status(
+    folder: Folder = Path(),
+    run: Annotated[
+        Path | None, typer.Option(help="A run folder; default that of the last run.")
+    ] = None,
+    ask: Annotated[
+        bool,
+        typer.Option(help="Ask the silos now for version and files, which takes some seconds."),
+    ] = False,
+    wait: Annotated[float, typer.Option(help="With --ask: seconds to wait for silos.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say who is connected, what every silo does, and where the run stands."""
+    needs_flower()
+    from fairsilo.cli.flower_show import Rounds, show_status
+    from fairsilo.network.ops.status import ask_silos
+    from fairsilo.network.ops.status import status as found_in
+    from fairsilo.network.ops.workspace import Workspace
+
+    space = Workspace(folder)
+    if ask:
+        with Rounds() as show:
+            found = ask_silos(space, lambda event: None if as_json else show.watch(event), wait)
+    else:
+        found = found_in(space, run)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        show_status(found)
+
+
+@app.command()
+def watch(
+    folder: Folder = Path(),
+    run: Annotated[
+        Path | None, typer.Option(help="A run folder; default that of the last run.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port of the page, on loopback; 0: a free one.")] = 0,
+) -> None:
+    """Show a run as it goes, or as it went, on a page for this machine's browser; Control-C ends.
+
+    The page is made from the run's folder alone: the run does not notice it.
+    """
+    needs_flower()
+    from fairsilo.cli.show import serve_page
+    from fairsilo.network.ops.status import died, last_run
+    from fairsilo.network.ops.workspace import Workspace
+    from fairsilo.progress import PROGRESS
+
+    path = last_run(Workspace(folder)) if run is None else run / PROGRESS
+    if path is None:
+        raise FairSiloError(f"no run was started from {folder} yet: give --run, a run folder")
+    serve_page(path, port, died)
 
 
 @app.command()
@@ -313,7 +381,7 @@ def _carry_out(space: Workspace, **settings: Any) -> None:
     from fairsilo.cli.flower_show import Rounds
     from fairsilo.network.ops.launch import RunConfig, run_and_follow
 
-    with Rounds() as show:
+    with Rounds("; --resume goes on with it" if "resume" in settings else "") as show:
         run_and_follow(space, RunConfig(**settings), show.watch)
 
 

@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairsilo.cli.flags import as_typed
 from fairsilo.cli.show import price
+from fairsilo.progress import words
+from fairsilo.report.text import duration
 
 if TYPE_CHECKING:
     from fairsilo.network.ops.demo import Comparison
@@ -22,46 +25,31 @@ KEYS = ("accuracy", "balanced_accuracy", "fairness", "harmonic_mean", "dgeo_pool
 class Rounds:
     """A line for everything that happens: rounds are few, and each takes seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, hint: str = "") -> None:
+        self.hint = hint
+        """What to do after Control-C."""
         self.console = Console(stderr=True)
         self.started = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            # Typer ends the program without a word.
+            told = (str(error) or "interrupted") + self.hint
+            self.console.print(f"fairsilo: {told}", highlight=False, soft_wrap=True)
         self.console.file.flush()
 
     def watch(self, event: dict[str, Any]) -> None:
         """Show an event."""
         text = words(event)
-        if text:
+        # Every round has a line of its own when it is done.
+        asked = event["event"] == "asking" and event["phase"] == "rounds"
+        if text and not asked:
             seconds = time.monotonic() - self.started
-            self.console.print(f"{seconds:6.1f} s  {text}", highlight=False, soft_wrap=True)
-
-
-def words(event: dict[str, Any]) -> str | None:
-    """An event of a run in words; None for what nobody needs to see."""
-    kind = event["event"]
-    if kind == "round":
-        gap = "" if event["d"] is None else f"  largest |D| {event['d']:.5f}"
-        return (
-            f"round {event['round']}  loss {event['loss']:.6f}{gap}  residual "
-            f"{event['residual']:.1e}  {event['silos']} silos  {event['seconds']:.1f} s"
-        )
-    if kind == "waiting":
-        return f"{event['silos']} of {event['of']} silos are connected"
-    if kind == "approval":
-        waits = [f"silo {name} is waiting for its owner's approval" for name in event["silos"]]
-        return "; ".join(waits) or "the owners of all silos have approved"
-    if kind == "lost":
-        return f"silo {event['silo']} is lost: {event['why']}"
-    return {
-        "made": "working folder, keys and tables are made",
-        "up": "SuperLink and nodes are started",
-        "started": "the server's process is up",
-        "comparing": "everything is stopped; simulating the same rows",
-    }.get(kind)
+            line = f"{seconds:6.1f} s  {as_typed(text)}"
+            self.console.print(line, highlight=False, soft_wrap=True)
 
 
 def show_result(out: Path) -> None:
@@ -88,6 +76,49 @@ def show_result(out: Path) -> None:
         f"{metrics['seconds']:.1f} s, {up:,.1f} kB sent by each silo, {hidden}", highlight=False
     )
     console.print(f"run folder: {out} (open report.html)", highlight=False, soft_wrap=True)
+
+
+def show_status(found: dict[str, Any]) -> None:
+    """Silos and run, as `status` found them."""
+    console = Console()
+    link = found["superlink"]
+    where = f"up, controlled at {link['control']}" if link["up"] else link["why"] or "not running"
+    console.print(f"federation {found['federation']}; SuperLink {where}", highlight=False)
+    table = Table(title_justify="left")
+    for name in ("silo", "connected", "last seen", "fairsilo", "files fit", "now"):
+        table.add_column(name)
+    for silo in found["silos"]:
+        fits = {True: "yes", False: f"no: {silo['why']}"}.get(silo["fits"], "not asked yet")
+        ago = silo["seconds_ago"]
+        table.add_row(
+            silo["name"],
+            {True: "yes", False: "no", None: "-"}[silo["connected"]]
+            + ("" if silo["registered"] is not False else ", key not registered"),
+            "-" if ago is None else f"{duration(ago)} ago",
+            silo["fairsilo"] or "-",
+            Text(fits),
+            Text(silo["doing"]),
+        )
+    console.print(table)
+    run = found["run"]
+    if run is None:
+        console.print("no run was started from this folder yet", highlight=False)
+        return
+    now = f", {run['doing']}" if run["doing"] else ""
+    line = f"run {run['folder']}: {run['how']} ({run['phase']}{now}), {duration(run['seconds'])}"
+    if run["round"] is not None:
+        line += f"; round {run['round']}, loss {run['loss']:.6f}"
+        line += "" if run["largest_gap"] is None else f", largest |D| {run['largest_gap']:.5f}"
+    left = run["seconds_left"]
+    if left is not None:
+        line += f"; about {duration(left)} left"
+    elif run["how"] == "running":
+        line += "; it ends when training has converged"
+    console.print(Text(line), soft_wrap=True)
+    for name, seconds in run["seconds_by_phase"].items():
+        console.print(f"  {name}: {duration(seconds)}", highlight=False)
+    for note in run["notes"]:
+        console.print(Text(f"note: {as_typed(note)}", style="yellow"), soft_wrap=True)
 
 
 def show_comparison(found: Comparison) -> None:

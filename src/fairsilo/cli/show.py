@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -71,6 +72,15 @@ class Rounds:
         elif rounds == 1 or time.monotonic() - self.said > 5:
             self.said = time.monotonic()
             self.console.print(line, highlight=False, soft_wrap=True)
+
+
+def serve_page(path: Path, port: int, dead: Callable[[dict[str, Any]], bool]) -> None:
+    """Serve the live page of a progress file until Control-C or SIGTERM."""
+    from fairsilo.report.live import Watching
+
+    with Watching(path, port, dead) as server:
+        print(f"{server.address} shows {path.parent} (Control-C ends the page)", flush=True)
+        server.serve_forever()
 
 
 def number(value: Any, digits: int = 4) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,14 @@ def train(
             rich_help_panel=OUT,
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Show the rounds on a page for this machine's browser, until Control-C.",
+            rich_help_panel=OUT,
+        ),
+    ] = False,
     mlflow: Annotated[
         str | None,
         typer.Option(
@@ -40,6 +49,7 @@ def train(
     --groups Female,Male --client bank --split part --epsilon 0.05 --out runs/loans
     """
     from fairsilo.cli.show import Rounds, show_run
+    from fairsilo.cli.watched import Told
     from fairsilo.run import execute, save
     from fairsilo.run.track import open_store
 
@@ -48,12 +58,15 @@ def train(
     folder = out or Path("runs") / f"{data.stem}-{method}"
     check_out(folder)
     tracked = None if mlflow is None else open_store(mlflow)
-    with Rounds(f"training {method} on {data.name}") as progress:
-        run = execute(options, progress.watch, baseline)
-    files = save(run, folder)
-    show_run(run, folder)
-    if tracked is not None:
-        print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
+    with Told(folder, options) if watch else nullcontext() as told:
+        with Rounds(f"training {method} on {data.name}") as progress:
+            run = execute(options, told.also(progress.watch) if told else progress.watch, baseline)
+        files = save(run, folder)
+        show_run(run, folder)
+        if tracked is not None:
+            print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
+        if told:
+            told.stay(run)
 
 
 def check_out(folder: Path) -> None:

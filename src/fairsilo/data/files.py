@@ -1,10 +1,14 @@
 """Atomic file writes: after a crash a file has its old content or its new, never a part."""
 
+import errno
 import os
 import secrets
 from pathlib import Path
 
 from fairsilo.errors import FairSiloError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says of a full disk."""
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o666) -> None:
@@ -18,6 +22,8 @@ def write_atomic(path: Path, content: bytes, mode: int = 0o666) -> None:
         _replace(path, content, mode)
     except OSError as error:
         reason = error.strerror or type(error).__name__
+        if error.errno in FULL:
+            raise FairSiloError(f"cannot write {path} ({reason}): free space") from error
         raise FairSiloError(f"cannot write {path} ({reason}); choose another folder") from error
 
 

@@ -12,6 +12,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network import left
 from fairsilo.network.approval import Held, permit
 from fairsilo.network.federation_file import read_federation_file
+from fairsilo.network.introduction import STEP, introduce
 from fairsilo.network.masked import masked_reply
 from fairsilo.network.settings import Settings, read_settings
 from fairsilo.network.silo import COST, OTHER_FILE, REMARKS, answer
@@ -59,9 +60,10 @@ def reply_to(record: Record, path: object, memory: Memory, run: str) -> Record:
         settings = read_settings(Path(path))
     except FairSiloError as error:
         logging.getLogger("flwr").error("fairsilo: %s", error)
-        return _refused(record, UNSAID)
+        return introduce(path) if record.get("step") == STEP else _refused(record, UNSAID)
     try:
-        reply = _reply(settings, record, memory, run)
+        introduces = record.get("step") == STEP
+        reply = introduce(path) if introduces else _reply(settings, record, memory, run)
     except Held as held:
         reply = {**_refused(record, str(held)), "waiting": True}
         if not held.first:

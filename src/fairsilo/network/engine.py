@@ -31,11 +31,19 @@ from fairsilo.network.journal import Entry, Journal
 from fairsilo.network.transport import Traffic, need
 from fairsilo.network.wire import Ask
 from fairsilo.predictor import Predictor
+from fairsilo.progress import round_event
 from fairsilo.question import Counts, Evaluate, Problem, Question
 from fairsilo.run.problem import Posed
 from fairsilo.solver import Outcome, Record, Watch
 
 Say = Callable[[dict[str, Any]], None]
+
+
+def phase_of(question: Question) -> str:
+    """The part of a run to which a question belongs."""
+    if question.kind in ("evaluate", "outcomes"):
+        return "evaluation"
+    return "rounds" if question.moving else "set-up"
 
 
 class Network:
@@ -54,8 +62,12 @@ class Network:
         self.agreed, self.gather, self.journal, self.say = agreed, gather, journal, say
         self.silos = tuple(silos)
         self.entries: list[Entry] = []
-        self.notes: list[str] = []
+        self.notes: list[str] = list(journal.interruptions)
         self.number = 0
+        self.told = 0
+        """How many entries belong to rounds that were told of."""
+        self.expected = 0
+        """How many questions come before the rounds; 0: nobody knows."""
         self.history = ""
         self.posed: Posed | None = None
         self.cells: Floats = np.zeros(0)
@@ -99,6 +111,9 @@ class Network:
             if self._starts_again(question):
                 raise Changed
             vector = self._sum(problem, question)
+            if self.entries[-1].waited and question.kind == "local":
+                # A silo whose node was started anew has forgotten its multipliers.
+                raise Changed
             if vector is not None:
                 break
             if not question.additive:
@@ -146,19 +161,12 @@ class Network:
 
     def watch(self, number: int, record: Record) -> None:
         """Tell of a round."""
-        d = np.asarray(record.d)
-        entry = self.entries[-1]
-        self.say(
-            {
-                "event": "round",
-                "round": number,
-                "loss": float(record.loss),
-                "d": float(np.abs(d).max()) if d.size else None,
-                "residual": float(record.residual),
-                "silos": len(entry.silos),
-                "seconds": entry.seconds,
-            }
-        )
+        own, self.told = self.entries[self.told :], len(self.entries)
+        sent = sum((entry.traffic for entry in own), Traffic())
+        seconds = sum(entry.seconds for entry in own)
+        silos = len(self.entries[-1].silos)
+        about = {"silos": silos, "seconds": seconds, "up": sent.up, "down": sent.down}
+        self.say({**round_event(number, record), **about, "phase": "rounds"})
 
     def by_silo(self, problem: Problem) -> dict[str, Tally]:
         """Every silo's own training rows, where the server sees its last evaluation."""
@@ -169,14 +177,28 @@ class Network:
     def _sum(self, problem: Problem, question: Question) -> Floats | None:
         """The sum, or None where a silo was lost and the sum is of no use."""
         kind = question.kind
+        phase = phase_of(question)
         entry = self.journal.replay()
         if entry is None:
+            number = self.number + 1
+            of = {"of": self.expected} if phase == "set-up" and number <= self.expected else {}
+            about = {"kind": kind, "number": number, "phase": phase, **of}
+            self.say({"event": "asking", "silos": self.silos, **about})
             entry = self._ask(problem, question)
+            sent = {"up": entry.traffic.up, "down": entry.traffic.down, "seconds": entry.seconds}
+            self.say({"event": "asked", "silos": entry.silos, **about, **sent})
         elif entry.kind != kind:
             raise FairSiloError("the journal does not fit this run: run without `resume`")
         else:
-            self.say({"event": "replayed", "kind": kind, "number": entry.number})
+            self.say({"event": "replayed", "kind": kind, "number": entry.number, "phase": phase})
         self.entries.append(entry)
+        if phase == "set-up":
+            self.told = len(self.entries)
+        for name, seconds in sorted(entry.waited.items()):
+            self.notes.append(
+                f"silo {name} was lost for {seconds:.0f} s ({kind} question {entry.number}) and "
+                "came back: the run waited for it"
+            )
         self.number, self.silos = entry.number, entry.silos
         if entry.lost:
             self._totals.clear()
@@ -228,6 +250,7 @@ class Network:
             silos=collected.silos,
             seconds=time.monotonic() - started,
             lost=lost,
+            waited=dict(self.gather.patience.waited),
             traffic=self.gather.traffic.since(before),
             vector=None if partial else collected.vector,
             parts=collected.parts if shown else {},

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,16 @@ PART = "of "
 """Before a silo's name: its own vector in the file."""
 HEAD = "head.json"
 VERSION = 2
+WHEN = "%Y-%m-%d %H:%M UTC"
+
+
+def resumable(folder: Path) -> bool:
+    """Whether an interrupted run left something there to go on from."""
+    try:
+        head = json.loads((folder / HEAD).read_bytes())
+        return bool(head["releases"]) or any(folder.glob("*.safetensors"))
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +55,8 @@ class Entry:
     seconds: float
     lost: dict[str, str] = field(default_factory=dict)
     """Silo and reason."""
+    waited: dict[str, float] = field(default_factory=dict)
+    """Silos that were lost and came back within the question, and after how many seconds."""
     traffic: Traffic = field(default_factory=Traffic)
     vector: Floats | None = None
     parts: dict[str, Floats] = field(default_factory=dict)
@@ -53,15 +66,22 @@ class Entry:
 class Journal:
     """The entries of a run, in a folder; old ones are read back, new ones appended."""
 
-    def __init__(self, folder: Path, fingerprint: str, resume: bool) -> None:
+    def __init__(self, folder: Path, fingerprint: str, resume: bool, why: str = "") -> None:
         self.folder, self.fingerprint = folder, fingerprint
         self.old: list[Entry] = []
         self.training, self.releases = secrets.token_hex(16), list[Release]()
+        self.interruptions: list[str] = []
+        """What a resumed run says of its past in its notes."""
         self.count = 0
         self.resumed = False
         """Whether a resumed run has gone past its old entries."""
         if resume:
             self._resume()
+            self.interruptions.append(
+                f"the run was interrupted after question {len(self.old)}"
+                f"{f' ({why})' if why else ''} and resumed at {time.strftime(WHEN, time.gmtime())}"
+            )
+            self.note(self.releases)
             return
         if folder.exists():
             shutil.rmtree(folder)
@@ -96,6 +116,7 @@ class Journal:
             "fingerprint": self.fingerprint,
             "training": self.training,
             "releases": [[one.name, one.multiplier] for one in releases],
+            "interruptions": self.interruptions,
         }
         write_atomic(self.folder / HEAD, json.dumps(head).encode())
 
@@ -135,6 +156,7 @@ class Journal:
                 )
             self.training = str(head["training"])
             self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]
+            self.interruptions = [str(one) for one in head.get("interruptions", ())]
         except FileNotFoundError:
             raise self._nothing() from None
         except (OSError, ValueError, TypeError, KeyError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.aggregate import Collected
+from fairsilo.network.aggregate import Collected, Patience
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.masked import (
     COUNTS,
@@ -37,26 +37,72 @@ class Secure:
 
     secure = True
 
-    def __init__(self, post: Transport, agreed: FederationFile, run: str, timeout: float) -> None:
+    def __init__(
+        self,
+        post: Transport,
+        agreed: FederationFile,
+        run: str,
+        timeout: float,
+        patience: Patience | None = None,
+    ) -> None:
         self.post, self.agreed, self.timeout, self.traffic = post, agreed, timeout, post.traffic
+        self.patience = patience or Patience()
         self.session = ServerSession.start(agreement_of(agreed, run))
         self.guard = StaticSumGuard()
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """Two exchanges, three with signed survivors; one more where a silo missed the first."""
-        faults: dict[str, Fault] = {}
-        if not self.session.rounds_left():
-            faults = self._set_up(ask, silos)
+        self.patience.begin()
+        fresh = False
+        while True:
+            number, faults = None, dict[str, Fault]()
+            try:
+                number = self._attempt(ask, silos, length, fresh, faults)
+                if not faults or not self._waits(number, faults):
+                    return self._close(ask, number, silos, length, faults)
+            except RepeatRound as error:
+                if not self._waits(number, faults):
+                    raise _too_few(error, faults) from None
+            # A node that was started anew has forgotten its keys: everyone makes new ones.
+            fresh = True
+
+    def _waits(self, number: int | None, faults: dict[str, Fault]) -> bool:
+        """Wait for lost silos, if asking again is allowed: under differential privacy every answer
+        costs the silos, so nobody is asked twice."""
+        spent = number is not None and self.agreed.dp is not None
+        return not spent and self.patience.until_back(self.post, faults)
+
+    def _attempt(
+        self,
+        ask: Ask,
+        silos: Sequence[str],
+        length: int,
+        fresh: bool,
+        faults: dict[str, Fault],
+    ) -> int:
+        """The round that has the silos' vectors; whose are missing is in `faults`.
+
+        Keys come first, where there are none left or `fresh` ones are wanted. Who misses the round
+        is asked once more at once.
+        """
+        if fresh or not self.session.rounds_left():
+            self._set_up(ask, silos, faults)
         asked = [name for name in silos if name not in faults]
         number, missing = self._mask(ask, asked, length)
         refused = any(map(_refused, missing.values()))
-        # Under differential privacy every answer costs the silos, so nobody is asked twice.
         if missing and not refused and self.agreed.dp is None:
             if not self.session.rounds_left():
-                faults = self._set_up(ask, asked)
+                faults.clear()
+                self._set_up(ask, asked, faults)
                 asked = [name for name in asked if name not in faults]
             number, missing = self._mask(ask, asked, length)
         faults.update(missing)
+        return number
+
+    def _close(
+        self, ask: Ask, number: int, silos: Sequence[str], length: int, faults: dict[str, Fault]
+    ) -> Collected:
+        """Open the sum over those who answered, where that is of use and shows nobody's part."""
         present = tuple(name for name in silos if name not in faults)
         if faults and ask.question.moving and self.agreed.dp is None:
             return Collected(np.zeros(length), present, faults)
@@ -64,11 +110,11 @@ class Secure:
             self._admit(present, faults)
         return self._open(number, present, faults)
 
-    def _set_up(self, ask: Ask, silos: Sequence[str]) -> dict[str, Fault]:
+    def _set_up(self, ask: Ask, silos: Sequence[str], faults: dict[str, Fault]) -> None:
         """Fresh keys and shares for the rounds to come: two exchanges."""
         first, last = self.session.begin_setup(AHEAD)
         named = {"fingerprint": ask.fingerprint, "purpose": ask.purpose}
-        faults = self._each(
+        faults |= self._each(
             dict.fromkeys(silos, letter("advertise", first=first, last=last, **named)),
             lambda name, record: self.session.add_bundle(name, record["content"]),
         )
@@ -78,7 +124,6 @@ class Secure:
             lambda name, record: self.session.add_letters(name, unpack_parcels(record["content"])),
         )
         self.session.roster()
-        return faults
 
     def _mask(self, ask: Ask, silos: Sequence[str], length: int) -> tuple[int, dict[str, Fault]]:
         """The question to every silo, its vector behind masks back."""
@@ -97,27 +142,19 @@ class Secure:
 
     def _open(self, number: int, present: tuple[str, ...], faults: dict[str, Fault]) -> Collected:
         """Close the round and let the survivors open its sum."""
-        late: dict[str, Fault] = {}
+        survivors = self.session.close_round()
+        signed = self._confirm(number, survivors)
+        ask = letter("reveal", round=number, survivors=list(survivors), parcels=signed)
+        # Who masked and then fell silent is in the sum, and may answer the next question.
+        late = self._each(
+            dict.fromkeys(survivors, ask),
+            lambda name, record: self.session.add_reveal(name, number, record["content"]),
+        )
         try:
-            survivors = self.session.close_round()
-            signed = self._confirm(number, survivors)
-            ask = letter("reveal", round=number, survivors=list(survivors), parcels=signed)
-            # Who masked and then fell silent is in the sum, and may answer the next question.
-            late = self._each(
-                dict.fromkeys(survivors, ask),
-                lambda name, record: self.session.add_reveal(name, number, record["content"]),
-            )
             total = self.session.total()
-        except RepeatRound as error:
-            refused = [(n, f.why) for n, f in {**faults, **late}.items() if _refused(f)]
-            if refused:
-                name, why = refused[0]
-                more = f" ({len(refused) - 1} more refused)" if len(refused) > 1 else ""
-                raise FairSiloError(f"silo {name} {why}{more}") from None
-            told = "; ".join(f"{name} {fault.why}" for name, fault in faults.items())
-            raise FairSiloError(
-                f"{error} {told + ': ' if told else ''}use `resume` when the silos are back"
-            ) from None
+        except RepeatRound:
+            faults |= late
+            raise
         return Collected(total, present, faults)
 
     def _confirm(self, number: int, survivors: list[str]) -> dict[str, bytes]:
@@ -161,6 +198,18 @@ class Secure:
             except (FairSiloError, KeyError, TypeError) as error:
                 faults[name] = Fault(str(error))
         return faults
+
+
+def _too_few(error: RepeatRound, faults: dict[str, Fault]) -> FairSiloError:
+    """Why there is no sum. A silo that others refused comes first: theirs follow from its fault."""
+    named = sorted(faults.items(), key=lambda one: _refused(one[1]))
+    told = "; ".join(f"silo {name} {fault.why}" for name, fault in named[:3])
+    told += f" ({len(named) - 3} more)" if len(named) > 3 else ""
+    if any(map(_refused, faults.values())):
+        return FairSiloError(told)
+    return FairSiloError(
+        f"{error} {told + ': ' if told else ''}use `resume` when the silos are back"
+    )
 
 
 def _refused(fault: Fault) -> bool:

@@ -7,33 +7,44 @@ progress.jsonl in the run folder, which `fairsilo flower run` follows.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from fairsilo import __version__
 from fairsilo.auditor import write
 from fairsilo.errors import FairSiloError
-from fairsilo.network.aggregate import Aggregate, Plain
+from fairsilo.network.aggregate import Aggregate, Patience, Plain
 from fairsilo.network.audit import audit, audit_columns
 from fairsilo.network.engine import Network
 from fairsilo.network.federation_file import FederationFile, read_federation_file
+from fairsilo.network.introduction import introductions
 from fairsilo.network.journal import Journal
+from fairsilo.network.ops.bundle import code_digest
 from fairsilo.network.ops.internals import shorten_pulls
 from fairsilo.network.ops.keys import silo_names
-from fairsilo.network.ops.launch import PROGRESS
+from fairsilo.network.ops.launch import JOURNAL
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.secure import Secure
 from fairsilo.network.train import train_over
 from fairsilo.network.transport import GridTransport, Patient, Transport
+from fairsilo.progress import (
+    AUDIT_PROGRESS,
+    PROGRESS,
+    Progress,
+    Tail,
+    full_disk,
+    is_full,
+    locked,
+    standing,
+)
 from fairsilo.run import load, save
-
-JOURNAL = "journal"
 
 app = ServerApp()
 
@@ -43,47 +54,101 @@ def main(grid: Grid, context: Context) -> None:
     """Coordinate one run as its configuration says."""
     config = context.run_config
     out = Path(str(config["out"]))
-    out.mkdir(parents=True, exist_ok=True)
-    progress = Progress(out / PROGRESS)
-    progress.say({"event": "started", "pid": os.getpid()})
-    try:
-        # Where Flower has changed, its own waits stay.
-        with contextlib.suppress(FairSiloError):
-            shorten_pulls()
-        agreed = read_federation_file(Path(str(config["federation"])))
-        post = transport_for(agreed, grid, bool(config["simulation"]))
-        _coordinate(agreed, post, str(context.run_id), config, out, progress.say)
-    except FairSiloError as error:
-        progress.say({"event": "failed", "why": str(error)})
-        raise
-    except BaseException as error:
-        progress.say({"event": "failed", "why": f"an unexpected error, {type(error).__name__}"})
-        raise
-    progress.say({"event": "finished"})
+    with locked(out, "server"):
+        path = out / (AUDIT_PROGRESS if _audits(config) else PROGRESS)
+        # Of a process that was killed nobody told why.
+        past = standing(Tail(path).read())["why"] or "the server's process ended"
+        progress = Progress(path)
+        try:
+            # Where Flower has changed, its own waits stay.
+            with contextlib.suppress(FairSiloError):
+                shorten_pulls()
+            agreed = read_federation_file(Path(str(config["federation"])))
+            progress.say(
+                {
+                    **{"event": "started", "pid": os.getpid(), "run": str(context.run_id)},
+                    **{"resume": bool(config["resume"]), "silos": agreed.names, "phase": "start"},
+                    "about": about(agreed, _audits(config)),
+                }
+            )
+            post = transport_for(agreed, grid, bool(config["simulation"]))
+            notes = coordinate(agreed, post, str(context.run_id), config, out, progress.say, past)
+            progress.say({"event": "finished", "notes": notes})
+        except BaseException as error:
+            with contextlib.suppress(FairSiloError):
+                progress.say(ending(error, out))
+            raise
 
 
-def _coordinate(
+def ending(error: BaseException, out: Path) -> dict[str, Any]:
+    """How a run ended that did not finish; an `interrupted` one may go on by itself."""
+    if is_full(error):
+        return {"event": "failed", "why": full_disk(out)}
+    if isinstance(error, FairSiloError):
+        return {"event": "failed", "why": str(error)}
+    if isinstance(error, SystemExit | KeyboardInterrupt):
+        # Flower ends the process where its run has ended: by a command, or after a long pause.
+        return {"event": "interrupted", "why": "the SuperLink ended the run's process"}
+    if isinstance(error, httpx.HTTPError):
+        return {"event": "interrupted", "why": "the server's process lost the SuperLink"}
+    return {"event": "failed", "why": f"an unexpected error, {type(error).__name__}"}
+
+
+def about(agreed: FederationFile, audits: bool) -> dict[str, Any]:
+    """What the run is, for those who look at its progress."""
+    limit = agreed.epsilon if agreed.target_deo is None else agreed.target_deo
+    return {
+        "what": "audit" if audits else agreed.spec.title,
+        "federation": agreed.name,
+        "fingerprint": agreed.fingerprint,
+        "notion": agreed.notion,
+        "model": agreed.model,
+        "limit": limit if agreed.spec.limited else None,
+        "secure": agreed.secure_aggregation,
+        "dp": None if agreed.dp is None else agreed.dp.epsilon,
+        "fairsilo": __version__,
+        "code": code_digest(),
+    }
+
+
+def _audits(config: Any) -> bool:
+    return bool(config["audit"] or config["columns"])
+
+
+def coordinate(
     agreed: FederationFile,
     post: Transport,
     run: str,
     config: Any,
     out: Path,
     say: Callable[[dict[str, Any]], None],
-) -> None:
+    past: str = "",
+) -> list[str]:
+    """Wait, ask who is there, train or audit, write; the run's notes."""
     silos = wait_for_silos(agreed, post, float(config["wait"]), say)
-    gather = aggregate_for(agreed, Patient(post, say), run, float(config["timeout"]))
-    if config["audit"] or config["columns"]:
+    timeout = float(config["timeout"])
+    say({"event": "introducing", "phase": "connect"})
+    introductions(agreed, post, silos, timeout, say)
+    if config["introduce"]:
+        return []
+    patience = Patience(float(config["wait_lost"]), say)
+    gather = aggregate_for(agreed, Patient(post, say), run, timeout, patience)
+    if _audits(config):
+        say({"event": "asking", "kind": "evaluate", "number": 1, "phase": "evaluation"})
         found = (
             audit(agreed, gather, silos, load(Path(str(config["audit"]))))
             if config["audit"]
             else audit_columns(agreed, gather, silos, str(config["columns"]))
         )
         write(found, out)
-        return
-    journal = Journal(out / JOURNAL, agreed.fingerprint, bool(config["resume"]))
+        return []
+    journal = Journal(out / JOURNAL, agreed.fingerprint, bool(config["resume"]), past)
     engine = engine_for(agreed)(agreed, gather, journal, silos, say)
-    save(train_over(agreed, engine, bool(config["baseline"])), out)
+    trained = train_over(agreed, engine, bool(config["baseline"]))
+    say({"event": "writing", "phase": "writing"})
+    save(trained, out)
     journal.clear()
+    return list(trained.metrics["notes"])
 
 
 def engine_for(agreed: FederationFile) -> type[Network]:
@@ -99,11 +164,17 @@ def transport_for(agreed: FederationFile, grid: Grid, simulated: bool) -> GridTr
     return GridTransport(grid, lambda node: turn.get(int(node.node_id)), simulated=True)
 
 
-def aggregate_for(agreed: FederationFile, post: Transport, run: str, timeout: float) -> Aggregate:
+def aggregate_for(
+    agreed: FederationFile,
+    post: Transport,
+    run: str,
+    timeout: float,
+    patience: Patience | None = None,
+) -> Aggregate:
     """Behind masks, or in the clear where the federation file says so."""
     if agreed.secure_aggregation:
-        return Secure(post, agreed, run, timeout)
-    return Plain(post, timeout)
+        return Secure(post, agreed, run, timeout, patience)
+    return Plain(post, timeout, patience)
 
 
 def wait_for_silos(
@@ -120,7 +191,8 @@ def wait_for_silos(
         present = post.present()
         if len(present) != seen:
             seen = len(present)
-            say({"event": "waiting", "silos": seen, "of": len(agreed.silos)})
+            of = {"of": len(agreed.silos), "names": present, "phase": "connect"}
+            say({"event": "waiting", "silos": seen, **of})
         if seen == len(agreed.silos) or time.monotonic() >= deadline:
             break
         sleep(0.5)
@@ -131,16 +203,3 @@ def wait_for_silos(
             f"{', '.join(absent)}: start their nodes"
         )
     return tuple(name for name in agreed.names if name in present)
-
-
-class Progress:
-    """Lines of JSON, flushed one by one."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.unlink(missing_ok=True)
-
-    def say(self, event: dict[str, Any]) -> None:
-        """Append a line."""
-        with self.path.open("a") as stream:
-            stream.write(json.dumps({**event, "time": time.time()}) + "\n")

@@ -24,7 +24,7 @@ from fairsilo.run import Run
 from fairsilo.run.measure import Seen, Training, explain, measure, training_of
 from fairsilo.run.options import Options
 from fairsilo.run.private import check_counts, released_by, released_training, spent, without
-from fairsilo.run.problem import Posed, aimed, check_rows, plan, pose
+from fairsilo.run.problem import Posed, aimed, check_rows, plan, pooled_below, pose
 from fairsilo.run.train import train
 
 SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
@@ -36,6 +36,7 @@ def train_over(agreed: FederationFile, engine: Network, baseline: bool = False) 
     if baseline and agreed.dp is not None:
         raise FairSiloError("`baseline` would spend the privacy budget a second time: leave it out")
     options = agreed.options()
+    engine.expected = 2 + bool(agreed.protected and pooled_below(options, agreed.table))
     posed = pose(
         options, agreed.table, engine,
         protected=agreed.protected, groups=agreed.groups, hidden=agreed.hidden,
@@ -43,6 +44,17 @@ def train_over(agreed: FederationFile, engine: Network, baseline: bool = False) 
     engine.learn(posed)
     engine.note_absent()
     problem = _ready(options, posed, engine)
+    engine.say(
+        {
+            "event": "posed",
+            "about": {
+                "constraints": [posed.describe(one) for one in problem.constraints],
+                "limits": [float(one) for one in np.ravel(problem.limits)],
+                # Without noise training ends when it has converged, and nobody knows when.
+                "rounds": None if agreed.dp is None else problem.rounds,
+            },
+        }
+    )
     trained = train(options, problem, engine, engine.watch)
     theta = trained.outcome.theta if trained.predictors else np.zeros(0)
     seen, found = _seen(options, posed, problem, trained, theta, engine)

@@ -34,6 +34,8 @@ class Fault:
     """A silo that gave no usable answer, and why."""
 
     why: str
+    gone: bool = False
+    """Whether nothing came at all: the silo may come back and answer."""
 
 
 @dataclass
@@ -97,7 +99,7 @@ class GridTransport:
         from flwr.app import ConfigRecord, Message, RecordDict
 
         results: dict[str, Record | Fault] = {
-            name: Fault("is not connected") for name in letters if name not in self.nodes
+            name: Fault("is not connected", gone=True) for name in letters if name not in self.nodes
         }
         asked = [name for name in letters if name in self.nodes]
         messages = [
@@ -117,7 +119,7 @@ class GridTransport:
             if sent:
                 waiting[sent] = name
             else:
-                results[name] = Fault("could not be sent the question")
+                results[name] = Fault("could not be sent the question", gone=True)
         began = self.clock()
         deadline = began + timeout
         while waiting and self.clock() < deadline:
@@ -143,7 +145,7 @@ class GridTransport:
                 return _late(timeout)
             if code == REFUSED:
                 return Fault(f"refused: {message.error.reason[:LONGEST]}")
-            return Fault(ERRORS.get(code, f"failed (Flower {code})"))
+            return Fault(ERRORS.get(code, f"failed (Flower {code})"), gone=code in GONE)
         records = message.content.config_records
         if RECORD not in records:
             return Fault("answered with something else than a record of fairsilo")
@@ -201,10 +203,12 @@ ERRORS = {
 """What Flower's error codes mean for a silo."""
 LATE = (3, 4)
 """Those that say that time is over."""
+GONE = (5, 8)
+"""And those of a silo that may come back."""
 
 
 def _late(timeout: float) -> Fault:
-    return Fault(f"did not answer within {timeout:g} s")
+    return Fault(f"did not answer within {timeout:g} s", gone=True)
 
 
 def size_of(record: Record) -> int:

@@ -96,17 +96,17 @@ def page(
     eyebrow: str = "FairSilo",
     header: Child = None,
     footer: Child = None,
+    live: bool = False,
 ) -> str:
     """A whole self-contained document. `header` follows the lead, above the first section.
 
-    The Content-Security-Policy forbids every request, and every script but the page's own.
+    The Content-Security-Policy forbids every request, and every script but the page's own; a
+    `live` page may listen to the server that it came from.
     """
-    script, style = asset("report.js"), asset("report.css")
-    fingerprint = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{fingerprint}'; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    names = ("report", "live") if live else ("report",)
+    scripts = [asset(f"{name}.js") for name in names]
+    style = "".join(asset(f"{name}.css") for name in names)
+    policy = policy_of(scripts, live)
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -132,9 +132,20 @@ def page(
         _contents(sections),
         el("main", *sections, id="main"),
         el("footer", footer or f"Made by FairSilo {__version__}. This page loads nothing."),
-        el("script", Html(script)),
+        *(el("script", Html(script)) for script in scripts),
     )
     return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+def policy_of(scripts: Sequence[str], live: bool = False) -> str:
+    """The Content-Security-Policy of a page with these scripts."""
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    own = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {own}; style-src 'unsafe-inline'; img-src data:; "
+        + ("connect-src 'self'; " if live else "")
+        + "base-uri 'none'; form-action 'none'"
+    )
 
 
 def table_page(

@@ -18,7 +18,6 @@ from fairsilo.network.ops.draft import draft_values
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.ops.launch import (
     PATIENCE,
-    Event,
     RunConfig,
     await_superlink,
     register,
@@ -30,6 +29,7 @@ from fairsilo.network.ops.processes import Processes, free_ports, processes
 from fairsilo.network.ops.workspace import Workspace, make_workspace
 from fairsilo.network.settings import read_settings
 from fairsilo.partition import TEST, draw
+from fairsilo.progress import Event
 from fairsilo.run import Options, execute
 from fairsilo.run import load as load_run
 from fairsilo.run.prepare import read
@@ -91,13 +91,20 @@ def make_demo(
     return space
 
 
-def start_all(space: Workspace, group: Processes, silos: tuple[str, ...] | None = None) -> None:
+def start_all(
+    space: Workspace,
+    group: Processes,
+    silos: tuple[str, ...] | None = None,
+    watch: Callable[[Event], None] = lambda event: None,
+) -> None:
     """SuperLink, registered keys, nodes."""
     names = space.agreed.names if silos is None else silos
     ports = free_ports(len(names))
     start_superlink(space, group)
     await_superlink(space, group)
+    watch({"event": "superlink"})
     register(space, PATIENCE)
+    watch({"event": "registered"})
     for name, port in zip(names, ports, strict=True):
         start_node(space, name, port, group)
 
@@ -118,7 +125,7 @@ def demo(
     space = make_demo(folder, silos, options, **settings)
     watch({"event": "made", "address": space.address})
     with processes(folder / "logs") as group:
-        start_all(space, group)
+        start_all(space, group, watch=watch)
         watch({"event": "up"})
         run_and_follow(space, RunConfig(out=out), watch, lambda: group.alive("superlink"))
     if space.agreed.spec.own_models:

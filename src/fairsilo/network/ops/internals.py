@@ -6,6 +6,7 @@ words    of the SuperNode's log, by which `node` knows that its key is not regis
          changed, the silo's log does not say so in a sentence; it keeps trying all the same.
 names    through which `runtime` claims and answers what a SuperNode received. Where one is
          missing a silo cannot answer at all, and says so.
+control  names through which `fairsilo flower status` asks the SuperLink.
 
 Seen in flwr 1.41. Waits and names are compared with the installed version at the start and in the
 tests.
@@ -56,6 +57,12 @@ NAMES = {
     PULLS: ("ObjectPullError", "pull_and_inflate_object_from_tree", "pull_objects"),
 }
 
+CONTROL = {
+    "flwr.proto.control_pb2": ("ListNodesRequest", "ListRunsRequest"),
+    "flwr.supercore.control": ("ControlHttpClient",),
+    "flwr.supercore.interceptors": ("RuntimeVersionHttpInterceptor",),
+}
+"""Through which the coordinator asks its SuperLink who is connected and how a run ended."""
 LOOK_NODE = 1.0
 """At most so many seconds pass until an idle SuperNode asks the SuperLink again."""
 LOOK_ANSWER = 0.02

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.network.journal import resumable
 from fairsilo.network.ops.certificates import CA
 from fairsilo.network.ops.processes import (
     Processes,
     command,
     environment,
+    interruptible,
     is_alive,
     listens,
     wait_for_port,
 )
 from fairsilo.network.ops.workspace import Workspace
+from fairsilo.progress import (
+    AUDIT_PROGRESS,
+    PROGRESS,
+    Event,
+    Progress,
+    Tail,
+    full_disk,
+    locked,
+)
 
 CONNECTION = "federation"
 SIMULATION = "simulation"
 """How FLWR_HOME names the connection to the SuperLink, and the one to a simulation here."""
-PROGRESS = "progress.jsonl"
-Event = dict[str, Any]
+JOURNAL = "journal"
+LAST = "last-run.json"
+"""In the working folder: where the run that was started last is written."""
+LEAVING = 15.0
+"""Seconds that the server's process has to end when its run was ended."""
+ROOM = 2**20
+"""With fewer bytes left on it a disk counts as full."""
 PATIENCE = 120.0
 """Seconds that the SuperLink or a ServerApp has to come up, on a busy machine."""
 
@@ -39,6 +57,10 @@ class RunConfig:
     resume: bool = False
     baseline: bool = False
     """Whether to train without the constraints, too, to compare."""
+    overwrite: bool = False
+    """Whether a finished run in `out` may be replaced."""
+    introduce: bool = False
+    """Whether silos are only asked who they are."""
     simulation: int = 0
     """Where not 0: the port of a SuperLink whose simulation plays the silos."""
     audit: Path | None = None
@@ -49,6 +71,20 @@ class RunConfig:
     """Seconds to wait for all silos of the federation file."""
     timeout: float = 120.0
     """Seconds a silo has for an answer."""
+    wait_lost: float = 600.0
+    """Seconds to wait for a silo that is lost, or for the SuperLink, before the run ends."""
+
+    @property
+    def progress(self) -> Path:
+        """The file that tells how the run goes."""
+        return self.out / (AUDIT_PROGRESS if self.audit or self.columns else PROGRESS)
+
+
+class Interrupted(FairSiloError):
+    """The run's process ended before the run did: resumed, it goes on."""
+
+    told = False
+    """Whether the process itself wrote so into the progress file."""
 
 
 def start_superlink(space: Workspace, processes: Processes) -> None:
@@ -133,8 +169,9 @@ def submit(space: Workspace, config: RunConfig) -> str:
     """Start a run through `flwr run` and return its number."""
     if not (config.simulation or controlled(space)):
         raise FairSiloError(f"the run did not start: {_absent(space)}")
-    config.out.mkdir(parents=True, exist_ok=True)
-    (config.out / PROGRESS).unlink(missing_ok=True)
+    Progress(config.progress, fresh=not config.resume).say(
+        {"event": "submitting", "resume": config.resume, "phase": "start"}
+    )
     values = {
         "federation": str(space.federation.resolve()),
         "out": str(config.out.resolve()),
@@ -143,7 +180,9 @@ def submit(space: Workspace, config: RunConfig) -> str:
         "resume": config.resume,
         "baseline": config.baseline,
         "simulation": str((space.folder / "silos").resolve()) if config.simulation else "",
+        "introduce": config.introduce,
         "wait": float(config.wait),
+        "wait_lost": float(config.wait_lost),
         "timeout": float(config.timeout),
     }
     text = " ".join(f"{key}={json.dumps(value)}" for key, value in values.items())
@@ -163,7 +202,12 @@ def submit(space: Workspace, config: RunConfig) -> str:
         raise FairSiloError(
             f"the run did not start ({_last_line(told)}): look at the SuperLink's output"
         )
-    return str(answer["run-id"])
+    run = str(answer["run-id"])
+    Progress(config.progress).say({"event": "submitted", "run": run})
+    last = {"out": values["out"], "progress": config.progress.name, "run": run}
+    if not config.introduce:
+        write_atomic(space.folder / LAST, json.dumps(last).encode())
+    return run
 
 
 def follow(
@@ -172,30 +216,40 @@ def follow(
     out: Path,
     watch: Callable[[Event], None],
     alive: Callable[[], bool] = lambda: True,
+    progress: Path | None = None,
 ) -> None:
     """Hand on what the ServerApp tells until it has finished; a failure is an error here."""
-    path, told, pid = out / PROGRESS, 0, 0
+    tail, pid = Tail(progress or out / PROGRESS), 0
+    events = tail.read()
+    begins = [k for k, event in enumerate(events) if event["event"] == "submitting"]
+    events = events[begins[-1] :] if begins else events
     quiet_since = time.monotonic()
     while True:
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        for line in lines[told:]:
-            if not line.endswith("\n"):
-                break
-            told += 1
-            event = json.loads(line)
+        for event in events:
             pid = event.get("pid", pid)
-            watch(event)
+            if event["event"] not in ("submitting", "interrupted"):
+                watch(event)
             if event["event"] == "finished":
                 return
             if event["event"] == "failed":
                 raise FairSiloError(event["why"])
+            if event["event"] == "interrupted":
+                ended = Interrupted(f"{event['why']}: use `resume` to go on")
+                ended.told = True
+                raise ended
             quiet_since = time.monotonic()
-        if pid and not is_alive(pid) and not _more(path, told):
-            raise FairSiloError(
+        gone = pid and not is_alive(pid)
+        events = tail.read()
+        if events:
+            continue
+        if gone and shutil.disk_usage(out).free < ROOM:
+            raise FairSiloError(full_disk(out))
+        if gone:
+            raise Interrupted(
                 "the server's process ended before the run did: use `resume` to go on"
             )
         if not alive() or (not pid and time.monotonic() - quiet_since > PATIENCE):
-            raise FairSiloError(
+            raise Interrupted(
                 f"run {run} did not come up: look at the SuperLink's output, then use `resume`"
             )
         time.sleep(0.2)
@@ -207,13 +261,88 @@ def run_and_follow(
     watch: Callable[[Event], None],
     alive: Callable[[], bool] = lambda: True,
 ) -> None:
-    """A run from its start to its end; Control-C ends it at the SuperLink, too."""
-    run = submit(space, config)
+    """A run from its start to its end; Control-C and SIGTERM end it at the SuperLink, too.
+
+    Where its process ends before it does, it is started again and goes on: after a pause that the
+    SuperLink took for its end, and after a SuperLink that was away.
+    """
+    check_folder(config)
+    with interruptible(), locked(config.out, "command"):
+        entries = -1
+        deadline = time.monotonic()
+        while True:
+            try:
+                _once(space, config, watch, alive)
+                return
+            except Interrupted as error:
+                known = len(list((config.out / JOURNAL).glob("*.safetensors")))
+                if known > entries:
+                    # Something was done since: the wait begins anew.
+                    entries, deadline = known, time.monotonic() + config.wait_lost
+                if time.monotonic() >= deadline or not alive() or _was_stopped(space, config):
+                    raise
+                why = str(error).partition(": use")[0]
+                watch({"event": "interrupted", "why": f"{why}; the run is started again"})
+                if not error.told:
+                    Progress(config.progress).say({"event": "interrupted", "why": why})
+                _await_again(space, config, deadline)
+            config = replace(config, resume=resumable(config.out / JOURNAL))
+
+
+def check_folder(config: RunConfig) -> None:
+    """Refuse a folder that has a finished run, or one that is still at work."""
+    audits = config.audit or config.columns
+    finished = (config.out / "model.json").exists() and not audits
+    if finished and not (config.overwrite or config.resume or config.introduce):
+        raise FairSiloError(
+            f"{config.out} has a finished run: give another `out`, or `overwrite` to replace it"
+        )
+    with locked(config.out, "server"):
+        pass
+
+
+def _once(
+    space: Workspace,
+    config: RunConfig,
+    watch: Callable[[Event], None],
+    alive: Callable[[], bool],
+) -> None:
+    run = ""
     try:
-        follow(space, run, config.out, watch, alive)
+        watch({"event": "submitting"})
+        run = submit(space, config)
+        follow(space, run, config.out, watch, alive, config.progress)
     except KeyboardInterrupt:
-        stop_run(space, run)
-        raise
+        if run:
+            stop_run(space, run)
+        with contextlib.suppress(FairSiloError):
+            _await_again(space, config, time.monotonic() + LEAVING)
+        why = "interrupted by its operator"
+        with contextlib.suppress(FairSiloError):
+            Progress(config.progress).say({"event": "stopped", "why": why})
+        raise KeyboardInterrupt("interrupted; the run was ended at the SuperLink, too") from None
+
+
+def _await_again(space: Workspace, config: RunConfig, deadline: float) -> None:
+    """Until the SuperLink is there and the old process has let go of the folder."""
+    while True:
+        with contextlib.suppress(FairSiloError):
+            if config.simulation or controlled(space):
+                with locked(config.out, "server"):
+                    return
+        if time.monotonic() > deadline:
+            raise Interrupted(f"the run did not go on: {_absent(space)}, then use `resume`")
+        time.sleep(0.5)
+
+
+def _was_stopped(space: Workspace, config: RunConfig) -> bool:
+    """Whether somebody ended the run at the SuperLink."""
+    from fairsilo.network.ops.control import run_ended
+
+    with contextlib.suppress(FairSiloError, OSError, ValueError, KeyError):
+        run = json.loads((space.folder / LAST).read_text())["run"]
+        return not config.simulation and controlled(space) and run_ended(space, run) == "stopped"
+    return False
 
 
 def stop_run(space: Workspace, run: str) -> None:
@@ -260,7 +389,3 @@ def _absent(space: Workspace) -> str:
 def _last_line(text: str) -> str:
     lines = [line.strip(" │╭╮╰╯─") for line in text.splitlines()]
     return next((line for line in reversed(lines) if line), "no output")
-
-
-def _more(path: Path, told: int) -> bool:
-    return path.exists() and len(path.read_text().splitlines()) > told

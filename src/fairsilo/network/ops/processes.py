@@ -196,28 +196,38 @@ def _collect(child: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def processes(logs: Path | None) -> Iterator[Processes]:
-    """Children that are gone when the block is left: at its end, on an error, Control-C or TERM."""
-    group = Processes(logs)
-    before = signal.getsignal(signal.SIGTERM)
+def interruptible() -> Iterator[None]:
+    """SIGTERM within the block is like Control-C."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
+    before = signal.getsignal(signal.SIGTERM)
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, interrupted)
     try:
-        yield group
+        yield
     finally:
-        # A second Control-C must not leave children behind.
         with contextlib.suppress(ValueError):
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def processes(logs: Path | None) -> Iterator[Processes]:
+    """Children that are gone when the block is left: at its end, on an error, Control-C or TERM."""
+    group = Processes(logs)
+    with interruptible():
         try:
-            group.stop()
+            yield group
         finally:
+            # A second Control-C must not leave children behind.
             with contextlib.suppress(ValueError):
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                signal.signal(signal.SIGTERM, before)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                group.stop()
+            finally:
+                with contextlib.suppress(ValueError):
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_alive(pid: int) -> bool:

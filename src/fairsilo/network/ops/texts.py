@@ -30,7 +30,9 @@ columns = ""
 resume = false
 baseline = false
 simulation = ""
+introduce = false
 wait = 60.0
+wait_lost = 600.0
 timeout = 120.0
 """
 

@@ -19,7 +19,7 @@
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
   // Marks: the native tooltip becomes ours, and the arrow keys walk from mark to mark.
-  for (const svg of document.querySelectorAll(".plot > svg")) {
+  const dressMarks = (root) => { for (const svg of root.querySelectorAll(".plot > svg")) {
     const marks = [...svg.querySelectorAll(".mark")];
     marks.forEach((mark, k) => {
       const title = mark.querySelector("title");
@@ -46,7 +46,7 @@
         marks[to].focus();
       });
     });
-  }
+  } };
 
   // Line charts: a cursor that reads every line at the nearest x.
   const write = (value, unit) => {
@@ -72,7 +72,7 @@
   const share = ([low, high, log], value) => log
     ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
 
-  for (const chart of document.querySelectorAll(".chart.lines")) {
+  const dressLines = (root) => { for (const chart of root.querySelectorAll(".chart.lines")) {
     const block = chart.querySelector('script[type="application/json"]');
     if (!block) continue;
     const data = JSON.parse(block.textContent);
@@ -132,19 +132,19 @@
       at = Math.min(all.length - 1, Math.max(0, at + step));
       read(all[at]);
     });
-  }
+  } };
 
-  for (const key of document.querySelectorAll(".key")) {
+  const dressKeys = (root) => { for (const key of root.querySelectorAll(".key")) {
     key.addEventListener("click", () => {
       const off = key.getAttribute("aria-pressed") === "true";
       key.setAttribute("aria-pressed", String(!off));
       const parts = `.plot [data-series="${key.dataset.series}"]`;
       for (const part of key.closest("figure").querySelectorAll(parts)) part.classList.toggle("off", off);
     });
-  }
+  } };
 
   // Tables: a click on a heading sorts by it; undefined values stay at the end.
-  for (const table of document.querySelectorAll("table.sortable")) {
+  const dressTables = (root) => { for (const table of root.querySelectorAll("table.sortable")) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -168,7 +168,12 @@
         table.tBodies[0].append(...rows.sort(compare));
       });
     });
-  }
+  } };
+
+  const dress = (root) => { dressMarks(root); dressLines(root); dressKeys(root); dressTables(root); };
+  dress(document);
+  // A live page replaces parts of itself.
+  document.addEventListener("replaced", (event) => { hide(); dress(event.target); });
 
   addEventListener("beforeprint", () => {
     // Long lists stay folded: nobody wants thirty pages of clients.
