@@ -130,7 +130,7 @@ def locked(folder: Path, who: str) -> Iterator[None]:
 
 
 def standing(events: Iterable[Event]) -> dict[str, Any]:
-    """Where a run stands, from its events: what `status --json` and the live page show."""
+    """Where a run stands, from its events: what `fairsilo flower status` and the live page show."""
     state = _blank()
     for event in events:
         advance(state, event)
