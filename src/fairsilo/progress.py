@@ -273,4 +273,4 @@ def time_left(state: dict[str, Any]) -> float | None:
     if not total or len(rounds) < 2 or state["end"]:
         return None
     pace: float = statistics.median(one["seconds"] for one in rounds[-9:] if "seconds" in one)
-    return max(float(total) - rounds[-1]["round"] + 1, 1.0) * pace
+    return max(float(total) - int(rounds[-1]["round"]) + 1, 1.0) * pace

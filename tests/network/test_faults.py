@@ -166,6 +166,18 @@ def test_an_edited_federation_file_is_named_where_it_is(tmp_path: Path) -> None:
     assert all(one["fits"] and one["code"] == code_digest() for one in fits)
 
 
+def test_an_edited_file_after_an_earlier_run_comes_before_the_refusals_it_causes(
+    tmp_path: Path,
+) -> None:
+    """Without introductions: the others refuse a sum over one silo less, which is not the cause."""
+    town = make_town(tmp_path / "town", rounds=1)
+    train(town, TownTransport(town), tmp_path / "first")
+    edited = town.agreed.model_copy(update={"epsilon": 0.5})
+    (town.folder / "silo2" / FILE).write_text(edited.text)
+    with pytest.raises(FairSiloError, match=r"^silo silo2 .*another federation.*silo0 refused: A"):
+        train(town, TownTransport(town, run="2"), tmp_path / "second")
+
+
 @pytest.mark.parametrize(
     ("how", "told"),
     [

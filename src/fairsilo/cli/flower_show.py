@@ -114,7 +114,7 @@ def show_status(found: dict[str, Any]) -> None:
         line += f"; about {duration(left)} left"
     elif run["how"] == "running":
         line += "; it ends when training has converged"
-    console.print(Text(line), soft_wrap=True)
+    console.print(Text(as_typed(line)), soft_wrap=True)
     for name, seconds in run["seconds_by_phase"].items():
         console.print(f"  {name}: {duration(seconds)}", highlight=False)
     for note in run["notes"]:

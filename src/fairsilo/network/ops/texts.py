@@ -173,8 +173,11 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 1. `./start-superlink.sh` in one terminal.
 2. `./register-silos.sh` once, when it says where it is controlled: only these nodes are let in.
 3. `fairsilo flower run --folder . --out runs/first` when the silos are up. It leaves the same
-   folder as `fairsilo train`. After a crash: the same with `--resume`.
-4. `fairsilo flower audit --folder . --model runs/first` measures a model anew, with sums only.
+   folder as `fairsilo train`. A silo that is lost is waited for; after a crash: the same with
+   `--resume`.
+4. `fairsilo flower status --folder .` says who is connected and where the run stands,
+   `fairsilo flower watch --folder .` shows it on a page for this machine's browser.
+5. `fairsilo flower audit --folder . --model runs/first` measures a model anew, with sums only.
 
 ## What to know
 

@@ -110,22 +110,23 @@ class Answers(BaseHTTPRequestHandler):
 
     def _feed(self) -> None:
         tail, state, sent = Tail(self.server.path), standing(()), dict[str, str]()
-        said = 0.0
-        while not self.server.ending.is_set():
-            for event in tail.read():
+        said, beside = 0.0, (False, False)
+        while not self.server.ending.wait(LOOK if sent else 0.0):
+            events = tail.read()
+            for event in events:
                 advance(state, event)
-            new = parts(state, self.server.dead(state), self.server.report.is_file())
-            changed = {name: part for name, part in new.items() if sent.get(name) != part}
-            if changed:
+            before, beside = beside, (self.server.dead(state), self.server.report.is_file())
+            if events or beside != before or not sent:
+                new = parts(state, *beside)
+                changed = {name: part for name, part in new.items() if sent.get(name) != part}
                 self.wfile.write(f"data: {json.dumps(changed)}\n\n".encode())
+                sent = new
             elif time.monotonic() - said > BEAT:
                 self.wfile.write(b": still here\n\n")
             else:
-                self.server.ending.wait(LOOK)
                 continue
             self.wfile.flush()
-            sent, said = new, time.monotonic()
-            self.server.ending.wait(LOOK)
+            said = time.monotonic()
 
 
 @contextlib.contextmanager
