@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 
-from fairsilo.report import Column, details, note, page, section, table, table_page
+from fairsilo.report.blocks import Column, details, note, page, section, table, table_page
 from fairsilo.report.html import Html
 
 

@@ -8,16 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fairsilo.report import (
-    Line,
-    Point,
-    audit_page,
-    lines,
-    run_page,
-    scatter,
-    table,
-    table_page,
-)
+from fairsilo.report import audit_page, run_page
+from fairsilo.report.blocks import table, table_page
+from fairsilo.report.charts import Line, Point, lines, scatter
 from tests.report.browser import Browser
 from tests.report.samples import HOSTILE, Sample, sample
 from tests.report.test_audit_page import audited

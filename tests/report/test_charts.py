@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairsilo.evaluate.intervals import Interval
-from fairsilo.report import Dot, Line, Point, dots, histogram, lines, ranked, scatter
+from fairsilo.report.charts import Dot, Line, Point, dots, histogram, lines, ranked, scatter
 from fairsilo.report.charts.lines import BUDGET, POINTS, thin
 from fairsilo.report.charts.scale import Scale, fit
 from fairsilo.report.html import Html

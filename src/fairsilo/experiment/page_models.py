@@ -12,8 +12,9 @@ from fairsilo.evaluate.intervals import Interval
 from fairsilo.experiment.endings import RATE
 from fairsilo.experiment.grid import TITLES
 from fairsilo.experiment.page_parts import ORDER
-from fairsilo.report import Column, Dot, Html, Line, dots, lines, table
-from fairsilo.report.html import Child
+from fairsilo.report.blocks import Column, table
+from fairsilo.report.charts import Dot, Line, dots, lines
+from fairsilo.report.html import Child, Html
 
 Row = dict[Hashable, Any]
 Heads = Mapping[str, Column | str]

@@ -9,8 +9,9 @@ import pandas as pd
 
 from fairsilo.experiment.figures import top_points
 from fairsilo.experiment.grid import SEEDS, TITLES, Cell
-from fairsilo.report import Html, Line, Point, el, lines, paragraph, scatter, table
-from fairsilo.report.html import Child
+from fairsilo.report.blocks import paragraph, table
+from fairsilo.report.charts import Line, Point, lines, scatter
+from fairsilo.report.html import Child, Html, el
 
 ORDER = tuple(TITLES[name] for name in reversed((
     "eo-conditional", "eo", "ceo", "fedavg", "af", "st", "lco", "fedfair",

@@ -37,17 +37,9 @@ from fairsilo.experiment.page_parts import (
 from fairsilo.experiment.results import describe, machine
 from fairsilo.experiment.summary import words
 from fairsilo.experiment.tables import METRICS
-from fairsilo.report import (
-    Column,
-    Html,
-    Line,
-    grid,
-    lines,
-    paragraph,
-    table,
-    table_page,
-)
-from fairsilo.report.html import Child
+from fairsilo.report.blocks import Column, grid, paragraph, table, table_page
+from fairsilo.report.charts import Line, lines
+from fairsilo.report.html import Child, Html
 
 
 def compare_page(

@@ -34,8 +34,8 @@ from fairsilo.experiment.page_parts import (
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.summary import compare_summary, words
 from fairsilo.experiment.tables import METRICS, PATHS, counts, mark
-from fairsilo.report import Column, Html, details, grid, paragraph, table, table_page
-from fairsilo.report.html import Child
+from fairsilo.report.blocks import Column, details, grid, paragraph, table, table_page
+from fairsilo.report.html import Child, Html
 
 NAMES = {"fast": "fast solvers (Newton, L-BFGS)", "agp": "the paper's solver (AGP)"}
 SELECTIONS = {"test": "test rows, as the paper did", "validation": "validation rows, honestly"}

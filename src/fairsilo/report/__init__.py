@@ -4,9 +4,8 @@
     card(description, metrics, use)           the model card as plain data; card_markdown as text
     audit_page(found)                         audit.html, from audit.json
     certificate_text(description, metrics)    certificate.md
-    table_page(title, [(heading, blocks)])    a page of tables and charts
-    page, section, table, Column, grid, paragraph, note, details, bullets
-    charts: dots, lines, scatter, ranked, histogram
+
+`blocks` has the parts of a page (page, section, table, ...), `charts` the charts.
 
 Strings are text and get escaped; only `Html` is markup. Charts are SVG drawn in Python (plotly.js
 alone is 4.8 MB, needs its script to show anything, and neither prints nor follows dark mode); the
@@ -14,58 +13,9 @@ page's script adds tooltips, keyboard and sorting, and its Content-Security-Poli
 """
 
 from fairsilo.report.audit import audit_page
-from fairsilo.report.blocks import (
-    Column,
-    bullets,
-    details,
-    grid,
-    note,
-    page,
-    paragraph,
-    section,
-    table,
-    table_page,
-)
 from fairsilo.report.card import card
 from fairsilo.report.card_text import card_markdown
-from fairsilo.report.charts import (
-    Dot,
-    Line,
-    Point,
-    dots,
-    histogram,
-    lines,
-    ranked,
-    scatter,
-)
-from fairsilo.report.html import Html, el
 from fairsilo.report.run import run_page
 from fairsilo.report.sections.certificate import certificate_text
 
-__all__ = [
-    "Column",
-    "Dot",
-    "Html",
-    "Line",
-    "Point",
-    "audit_page",
-    "bullets",
-    "card",
-    "card_markdown",
-    "certificate_text",
-    "details",
-    "dots",
-    "el",
-    "grid",
-    "histogram",
-    "lines",
-    "note",
-    "page",
-    "paragraph",
-    "ranked",
-    "run_page",
-    "scatter",
-    "section",
-    "table",
-    "table_page",
-]
+__all__ = ["audit_page", "card", "card_markdown", "certificate_text", "run_page"]
