@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairsilo.report.charts.frame import (
+    across,
     canvas,
     figure,
     mark,
     marker,
     pct,
     text,
+    upright,
     x_axis,
     y_axis,
 )
@@ -46,7 +48,8 @@ def ranked(
     show = percent if unit == "percent" else number
     parts: list[Child] = [y_axis(scale, height)]
     if reference:
-        parts.append(_level(reference, height * (1 - scale.at(reference[0]))))
+        level = across(height * (1 - scale.at(reference[0])), "level")
+        parts.append(el("g", level, el("title", reference[1])))
     for k, (name, value) in enumerate(ordered):
         at, y = (k + 0.5) / len(ordered), height * (1 - scale.at(value))
         strip = el(
@@ -89,7 +92,7 @@ def histogram(
     if reference:
         at = scale.at(reference[0])
         anchor = "end" if at > 0.6 else "start"
-        parts.append(el("line", x1=pct(at), x2=pct(at), y1=0, y2=height, class_="level"))
+        parts.append(upright(at, height, "level"))
         shift = at + math.copysign(0.01, 0.6 - at)
         parts.append(text(reference[1], pct(shift), 12, anchor, "tick"))
     parts.append(x_axis(scale, height, x_title))
@@ -99,8 +102,3 @@ def histogram(
         caption=caption,
         kind="histogram",
     )
-
-
-def _level(reference: tuple[float, str], y: float) -> Html:
-    line = el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_="level")
-    return el("g", line, el("title", reference[1]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairsilo.evaluate.intervals import Interval
-from fairsilo.report.charts.frame import canvas, figure, mark, marker, pct, text, x_axis
+from fairsilo.report.charts.frame import canvas, figure, mark, marker, pct, text, upright, x_axis
 from fairsilo.report.charts.scale import Scale, Unit, fit
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.text import DASH, interval, number, percent, shorten
@@ -49,14 +49,10 @@ def dots(
         back.append(
             el("rect", x=pct(left), width=pct(right - left), y=0, height=height, class_="band")
         )
-        back += [
-            el("line", x1=pct(at), x2=pct(at), y1=0, y2=height, class_="level")
-            for at in (left, right)
-        ]
+        back += [upright(at, height, "level") for at in (left, right)]
     back.append(x_axis(scale, height, lines=True))
     if signed:
-        zero = pct(scale.at(0.0))
-        back.append(el("line", x1=zero, x2=zero, y1=0, y2=height, class_="rule zero"))
+        back.append(upright(scale.at(0.0), height, "rule zero"))
     front = [_row(row, k * ROW, scale, unit, signed) for k, row in enumerate(rows)]
     drawing = canvas(title, height, *back, *front, room="flush")
     return figure(title, drawing, caption=caption, kind="dots")

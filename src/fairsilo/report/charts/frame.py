@@ -7,10 +7,10 @@ its size. Only paths, which do not allow percentages, are in a stretched inner d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from fairsilo.report.charts.scale import Scale
-from fairsilo.report.html import Child, Html, el, join
+from fairsilo.report.html import Child, Html, el
 
 COLORS = 8
 """How many colours and marker shapes there are; further series repeat them."""
@@ -101,10 +101,10 @@ def x_axis(
         at = scale.at(tick)
         anchor = "start" if at < 0.04 else "end" if at > 0.96 else "middle"
         if lines:
-            parts.append(el("line", x1=pct(at), x2=pct(at), y1=0, y2=f"{height:g}", class_="rule"))
-        parts.append(_text(scale.label(tick, most), pct(at), height + 17, anchor, "tick"))
+            parts.append(upright(at, height, "rule"))
+        parts.append(text(scale.label(tick, most), pct(at), height + 17, anchor, "tick"))
     if title:
-        parts.append(_text(title, "100%", height + 35, "end", "axis"))
+        parts.append(text(title, "100%", height + 35, "end", "axis"))
     return el("g", *parts, aria_hidden="true")
 
 
@@ -113,13 +113,10 @@ def y_axis(scale: Scale, height: float, title: str = "") -> Html:
     parts: list[Child] = []
     for tick in scale.ticks(5):
         y = height * (1 - scale.at(tick))
-        zero = " zero" if tick == 0 else ""
-        parts.append(
-            el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_=f"rule{zero}")
-        )
-        parts.append(_text(scale.label(tick, 5), "-8", y + 4, "end", "tick"))
+        parts.append(across(y, "rule zero" if tick == 0 else "rule"))
+        parts.append(text(scale.label(tick, 5), "-8", y + 4, "end", "tick"))
     if title:
-        parts.append(_text(title, "0", -10, "start", "axis"))
+        parts.append(text(title, "0", -10, "start", "axis"))
     return el("g", *parts, aria_hidden="true")
 
 
@@ -148,16 +145,12 @@ def marker(x: float, y: float, shape: int = 0) -> Html:
     return el("svg", path, x=pct(x), y=f"{y:.1f}", width=1, height=1)
 
 
-def legend(names: Sequence[str], kind: str, style: Mapping[str, int] | None = None) -> Html | None:
-    """Buttons that show and hide series; none for a single series.
-
-    `style` gives each its colour and shape; by default they follow the order of the names.
-    """
-    if len(names) < 2:
+def legend(style: Mapping[str, int], kind: str) -> Html | None:
+    """Buttons that show and hide series, by their style; none for a single series."""
+    if len(style) < 2:
         return None
     keys = []
-    for place, name in enumerate(names):
-        k = place if style is None else style[name]
+    for name, k in style.items():
         if kind == "line":
             sample = el("path", d="M1 7H21", class_=f"line d{k % COLORS}")
         else:
@@ -179,8 +172,14 @@ def legend(names: Sequence[str], kind: str, style: Mapping[str, int] | None = No
 
 def text(content: str, x: str, y: float, anchor: str = "start", class_: str = "label") -> Html:
     """A line of text."""
-    return _text(content, x, y, anchor, class_)
+    return el("text", content, x=x, y=f"{y:.1f}", text_anchor=anchor, class_=class_)
 
 
-def _text(content: str, x: str, y: float, anchor: str, class_: str) -> Html:
-    return el("text", join(content), x=x, y=f"{y:.1f}", text_anchor=anchor, class_=class_)
+def upright(x: float, height: float, class_: str) -> Html:
+    """A line from top to bottom, at a share of the width."""
+    return el("line", x1=pct(x), x2=pct(x), y1=0, y2=f"{height:g}", class_=class_)
+
+
+def across(y: float, class_: str) -> Html:
+    """A line from left to right, at a height in pixels."""
+    return el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_=class_)

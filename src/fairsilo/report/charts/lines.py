@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fairsilo.arrays import Floats
 from fairsilo.report.charts.frame import (
     COLORS,
+    across,
     canvas,
     figure,
     legend,
@@ -64,9 +65,8 @@ def lines(
     """
     most = min(POINTS, BUDGET // max(len(series), 1))
     drawn = [_Drawn.of(line, most, log_x, log_y) for line in series]
-    style = {
-        one.name: order.index(one.name) if one.name in order else k for k, one in enumerate(drawn)
-    }
+    names = [line.name for line in series]
+    style = {name: order.index(name) if name in order else k for k, name in enumerate(names)}
     x_scale = fit([v for one in drawn for v in one.x], log=log_x, tight=not log_x)
     seen = [v for one in drawn for part in (one.y, one.low, one.high) for v in part]
     y_scale = fit([*seen, *(band or ())], log=log_y, unit=unit, limits=limits)
@@ -106,7 +106,7 @@ def lines(
         title,
         drawing,
         caption=caption,
-        legend=legend([line.name for line in series], "line", style),
+        legend=legend(style, "line"),
         kind="lines" if not points else "lines pointed",
         data=None if points else data_block(data),
     )
@@ -188,10 +188,7 @@ def _constant_band(band: tuple[float, float] | None, y: Scale, height: float) ->
         return None
     bottom, top = (height * (1 - min(max(y.at(v), 0.0), 1.0)) for v in band)
     shape = {"y": f"{top:.1f}", "height": f"{max(bottom - top, 1):.1f}"}
-    edges = [
-        el("line", x1=0, x2="100%", y1=f"{y:.1f}", y2=f"{y:.1f}", class_="level")
-        for y in (bottom, top)
-    ]
+    edges = [across(y, "level") for y in (bottom, top)]
     return el("g", el("rect", x=0, width="100%", class_="band", **shape), *edges)
 
 
@@ -212,14 +209,10 @@ def _point(px: float, py: float, x: Scale, y: Scale, height: float) -> str:
 
 def _brief(values: Floats) -> list[float | int | None]:
     """Numbers for JSON, rounded to the digits that a tooltip shows."""
-    brief: list[float | int | None] = []
-    for value in values:
-        if math.isnan(value):
-            brief.append(None)
-        else:
-            number = float(f"{value:.5g}") if value % 1 else int(value)
-            brief.append(number)
-    return brief
+    return [
+        None if math.isnan(value) else float(f"{value:.5g}") if value % 1 else int(value)
+        for value in values
+    ]
 
 
 def _spoken(title: str, series: Sequence[Line]) -> str:

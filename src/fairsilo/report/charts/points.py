@@ -69,7 +69,7 @@ def scatter(
         title,
         canvas(title, height, *axes, *marks),
         caption=caption,
-        legend=legend(list(kept), "point", style),
+        legend=legend(style, "point"),
         kind="scatter",
     )
 
