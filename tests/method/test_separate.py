@@ -11,8 +11,7 @@ from fairsilo.engine import Pooled
 from fairsilo.fairness import Dgeo
 from fairsilo.method.base import Trained
 from fairsilo.method.fedfair import fedfair
-from fairsilo.method.st import st, train_many
-from fairsilo.method.stacked import batches
+from fairsilo.method.st import batches, st, train_many
 from fairsilo.partition.federation import Federation
 from fairsilo.predictor.base import Plain
 from fairsilo.solver import Agp, Lbfgs, Newton, Status

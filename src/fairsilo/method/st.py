@@ -16,17 +16,17 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.compute import jax
-from fairsilo.engine import Engine, Pooled, federation_of
-from fairsilo.engine.pooled import Limit, precision
+from fairsilo.engine import Engine, Pooled, federation_of, solve_many
+from fairsilo.engine.pooled import Limit
 from fairsilo.fairness.constraint import Totals, count_cells
 from fairsilo.method.base import Method, Trained
-from fairsilo.method.stacked import batches, stack
 from fairsilo.partition.federation import Federation
 from fairsilo.predictor.base import Plain
 from fairsilo.question.base import Problem, Question, Silo
 from fairsilo.solver import Outcome, Record, Status, Watch
-from fairsilo.sums import Compiled, even
 
+WASTE = 4
+"""How many times the rows all clients' filled tables may have before they are split by size."""
 WORST_FIRST = (Status.DIVERGED, Status.STALLED, Status.RUNNING, Status.CONVERGED)
 
 
@@ -52,37 +52,43 @@ def train_many(
     watch: Watch | None = None,
     thin: bool = False,
 ) -> list[list[Trained]]:
-    """Every problem with every epsilon: all silos of all problems in one program."""
-    first = problems[0]
+    """Every problem with every epsilon: all silos of all problems in one program.
+
+    Each silo is a federation of its own, whose `mean` is over that silo: with an empty cell over
+    nobody, so that the silo has no such constraint.
+    """
     solved: dict[tuple[int, int], list[Outcome]] = {}
     tables = [engine.federation for engine in engines]
     groups = [batches(table) for table in tables]
     together = all(other == groups[0] for other in groups)
     for group in [range(len(tables))] if together else [[t] for t in range(len(tables))]:
         for clients in groups[group[0]]:
-            stacked = [stack(tables[t], clients, first.constraints) for t in group]
-            rows = jax.tree.map(lambda *parts: np.concatenate(parts), *even(stacked))
-            starts = [problems[t].model.start(problems[t].seed) for t in group for _ in clients]
-            limits = [np.broadcast_to(epsilon, len(first.constraints)) for epsilon in epsilons]
-            outcomes = iter(
-                Compiled(first.model, rows, precision(first)).solve_many(
-                    first.solver,
-                    np.repeat(starts, len(epsilons), axis=0),
-                    np.tile(limits, (len(starts), 1)),
-                    first.rounds,
-                    watch,
-                    thin,
-                )
-            )
-            for t in group:
-                for client in clients:
-                    solved[t, client] = [next(outcomes) for _ in epsilons]
+            silos = [(t, client) for t in group for client in clients]
+            alone = [replace(problems[t], estimator="mean", rest=False) for t, _ in silos]
+            each = [Pooled(tables[t].only(client)) for t, client in silos]
+            outcomes = solve_many(alone, each, epsilons, watch, thin)
+            solved.update(zip(silos, outcomes, strict=True))
     return [
         [
             _trained(problem, table, [solved[t, client][e] for client in range(table.clients)])
             for e in range(len(epsilons))
         ]
         for t, (problem, table) in enumerate(zip(problems, tables, strict=True))
+    ]
+
+
+def batches(federation: Federation) -> list[list[int]]:
+    """Which clients share a program: all of them, or those within a factor of two in size.
+
+    Shorter tables are filled up with rows of weight zero, and most of the rows must not be filling.
+    """
+    sizes = np.diff(federation.offsets)
+    if sizes.max() * len(sizes) <= WASTE * federation.rows:
+        return [list(range(len(sizes)))]
+    magnitude = [int(size).bit_length() for size in sizes]
+    return [
+        [i for i, bits in enumerate(magnitude) if bits == wanted]
+        for wanted in sorted(set(magnitude))
     ]
 
 
