@@ -53,8 +53,8 @@ class Federation:
         self.agreement = agreed
         self.names = sorted(agreed.silos)
         self.keys = {name: node_key(number) for number, name in enumerate(self.names)}
-        self.states = {name: SiloSession.start(agreed, name).to_bytes() for name in self.names}
-        self.server = ServerSession.start(agreed)
+        self.states = {name: SiloSession(agreed, name).to_bytes() for name in self.names}
+        self.server = ServerSession(agreed)
 
     def ask(
         self,
@@ -69,9 +69,6 @@ class Federation:
         finally:
             self.states[name] = session.to_bytes()
 
-    def restart(self) -> None:
-        self.server = ServerSession.from_bytes(self.server.to_bytes())
-
     def set_up(
         self,
         rounds: int = 2,
@@ -80,17 +77,14 @@ class Federation:
     ) -> None:
         """A set-up in which only `keys` advertise and only `letters` of them share."""
         first, last = self.server.begin_setup(rounds)
-        self.restart()
         for name in self.names if keys is None else keys:
             key = self.keys[name]
             bundle = self.ask(name, SiloSession.advertise, first, last, key)
             assert self.server.add_bundle(name, bundle)
-        self.restart()
         bundles = self.server.bundles()
         for name in bundles if letters is None else letters:
             written = self.ask(name, SiloSession.share, bundles)
             assert self.server.add_letters(name, written)
-        self.restart()
 
     def masked(self, name: str, round_: int, vector: ArrayLike) -> NDArray[np.uint64]:
         self.ask(name, SiloSession.receive, self.server.letters_for(name))

@@ -163,7 +163,7 @@ def test_the_node_key_is_the_registered_one(federation: Federation) -> None:
     with pytest.raises(ProtocolError, match="not the one in the federation file"):
         federation.ask(ONE, SiloSession.advertise, 0, 1, node_key(1))
     with pytest.raises(ProtocolError, match="no silo 'nobody'"):
-        SiloSession.start(federation.agreement, "nobody")
+        SiloSession(federation.agreement, "nobody")
 
 
 def test_every_key_of_every_round_is_fresh(federation: Federation) -> None:

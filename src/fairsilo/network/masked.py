@@ -98,7 +98,7 @@ def masked_reply(
         raise Refusal("this is no step of the secure aggregation")
     saved = memory.get("session")
     session = (
-        SiloSession.start(agreement_of(agreed, run), settings.name)
+        SiloSession(agreement_of(agreed, run), settings.name)
         if saved is None
         else SiloSession.from_bytes(bytes(saved))
     )

@@ -47,7 +47,7 @@ class Secure:
     ) -> None:
         self.post, self.agreed, self.timeout, self.traffic = post, agreed, timeout, post.traffic
         self.patience = patience or Patience()
-        self.session = ServerSession.start(agreement_of(agreed, run))
+        self.session = ServerSession(agreement_of(agreed, run))
         self.guard = StaticSumGuard()
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:

@@ -1,8 +1,9 @@
 """Secure aggregation: the server learns sums over at least t silos, and nothing else.
 
 Pairwise masking of Bonawitz et al. 2017 (double masks, Shamir shares against drop-outs) as a
-pure library: no network, no clock, no files. Every message is `bytes` or a uint64 array. Sessions
-can be saved with `to_bytes` and restored, because a silo may handle each message in a new process.
+pure library: no network, no clock, no files. Every message is `bytes` or a uint64 array. A silo's
+session can be saved with `to_bytes` and restored, because it may handle each message in a new
+process.
 The protocol, its security argument and its limits: docs/secure-aggregation.md.
 
 All parties agree beforehand on the following (silos take it from their own federation file, not
@@ -19,7 +20,7 @@ Set-up takes two exchanges, for many rounds at once. Round numbers are the proto
 chosen by the server and always increasing; a repeated solver round takes a new number.
 
     server                                          silo
-    server = ServerSession.start(agreement)         session = SiloSession.start(agreement, "bank")
+    server = ServerSession(agreement)               session = SiloSession(agreement, "bank")
     first, last = server.begin_setup(rounds=20)  -> bundle = session.advertise(first, last, key)
     server.add_bundle("bank", bundle)            <-
     bundles = server.bundles()                   -> letters = session.share(bundles)
@@ -50,8 +51,7 @@ Exceptions, all of them `FairSiloError` with one sentence:
     (numbers that cannot be encoded raise FairSiloError in `masked`, before anything is masked,
     and leave the round unused)
 
-`server.total()` clears the round. `ServerSession.from_bytes` does not restore a round that was
-open when it was saved: open a new one. `server.rounds_left()` says when a new set-up is due;
+`server.total()` clears the round. `server.rounds_left()` says when a new set-up is due;
 `begin_setup` may be called at any time (for a silo that joins late) and discards the rounds left.
 A silo not in the roster of the current set-up takes part again from the next one.
 A silo of the roster that misses a round may answer the next.

@@ -99,17 +99,3 @@ def check_word(context: bytes, round_: int, roster: list[str], scale: bytes) -> 
 
 def _info(label: str, context: bytes, *parts: object) -> bytes:
     return json.dumps(["fairsilo secure aggregation 1", label, context.hex(), *parts]).encode()
-
-
-__all__ = [
-    "agree",
-    "bound_to",
-    "check_word",
-    "commitment",
-    "derive",
-    "new_secret",
-    "pair_mask",
-    "public_of",
-    "self_mask",
-    "stream",
-]

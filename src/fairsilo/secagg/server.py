@@ -15,12 +15,11 @@ from fairsilo.secagg.errors import ProtocolError, RepeatRound
 from fairsilo.secagg.masks import bound_to, check_word
 from fairsilo.secagg.ring import DEFAULT_BOUND, Words, decode, exponents
 from fairsilo.secagg.unmask import Shares, read_reveal, unmask
-from fairsilo.secagg.wire import pack, text_of, texts, unpack
 
 
 @dataclass
 class Round:
-    """The open round: the messages received so far. Never saved."""
+    """The open round: the messages received so far."""
 
     number: int
     size: int
@@ -48,11 +47,6 @@ class ServerSession:
         self._roster: list[str] = []  # fixed by the first `open_round`
         self._delivered: set[str] = set()
         self._round: Round | None = None
-
-    @classmethod
-    def start(cls, agreement: Agreement) -> ServerSession:
-        """A session before its first set-up."""
-        return cls(agreement)
 
     def begin_setup(self, rounds: int = 20) -> tuple[int, int]:
         """First and last round of a new set-up; the remaining rounds of the old one are dropped."""
@@ -172,36 +166,6 @@ class ServerSession:
                 "the silos did not agree on question, roster, size or bounds; begin a new set-up."
             )
         return decode(words[:-1], silos, now.bound)
-
-    def to_bytes(self) -> bytes:
-        """The session as bytes, without the open round."""
-        return pack(
-            "server",
-            agreement=text_of(self.agreement.to_bytes()),
-            next=self._next,
-            first=self._rounds[0],
-            end=self._rounds[1] + 1,
-            bundles=texts(self._bundles),
-            advertised=self._advertised,
-            letters={silo: texts(letters) for silo, letters in self._letters.items()},
-            roster=self._roster,
-            delivered=sorted(self._delivered),
-        )
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ServerSession:
-        """Restore a saved session; a round that was open then must be opened again."""
-        fields = unpack("server", data)
-        session = cls(Agreement.from_bytes(fields.blob("agreement")))
-        session._next = fields.number("next")
-        session._rounds = (fields.number("first"), fields.number("end") - 1)
-        session._bundles = fields.blobs("bundles")
-        session._advertised = fields.names("advertised")
-        letters = fields.sub("letters")
-        session._letters = {silo: letters.blobs(silo) for silo in letters}
-        session._roster = fields.names("roster")
-        session._delivered = set(fields.names("delivered"))
-        return session
 
     def _known(self) -> dict[str, Bundle]:
         return {

@@ -11,12 +11,12 @@ from fairsilo.secagg import sealed_shares
 from fairsilo.secagg.agreement import Agreement
 from fairsilo.secagg.bundle import Bundle, check_range, opened, seal
 from fairsilo.secagg.errors import ProtocolError
-from fairsilo.secagg.keys import NodeKey, public_bytes
+from fairsilo.secagg.keys import NodeKey, public_bytes, sign
 from fairsilo.secagg.masks import bound_to, check_word, commitment, pair_mask, self_mask
 from fairsilo.secagg.material import Material
 from fairsilo.secagg.ring import DEFAULT_BOUND, Words, encode, exponents
 from fairsilo.secagg.shamir import split
-from fairsilo.secagg.survivors import checked, confirmation, require_confirmations, statement
+from fairsilo.secagg.survivors import checked, require_confirmations, statement
 from fairsilo.secagg.wire import pack, text_of, texts, unpack
 
 
@@ -35,11 +35,6 @@ class SiloSession:
         self._material: Material | None = None
         self._open: int | None = None  # the round that is masked but not yet revealed
         self._confirmed: list[str] | None = None
-
-    @classmethod
-    def start(cls, agreement: Agreement, silo: str) -> SiloSession:
-        """A session before its first set-up."""
-        return cls(agreement, silo)
 
     def __repr__(self) -> str:
         return f"SiloSession(silo={self.silo!r}, run_id={self.agreement.run_id!r})"
@@ -177,7 +172,7 @@ class SiloSession:
             raise ProtocolError(f"Silo {self.silo} has signed another list for round {round_}.")
         self._confirmed = asked
         said = statement(self.agreement, round_, material.roster, asked)
-        return confirmation(node_key, said)
+        return sign(node_key, "survivors", said)
 
     def reveal(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from fairsilo.secagg.agreement import Agreement
 from fairsilo.secagg.errors import ProtocolError
-from fairsilo.secagg.keys import NodeKey, sign, verified
+from fairsilo.secagg.keys import verified
 from fairsilo.secagg.wire import pack, text_of
 
 
@@ -47,11 +47,6 @@ def statement(agreement: Agreement, round_: int, roster: list[str], survivors: l
         roster=roster,
         survivors=survivors,
     )
-
-
-def confirmation(key: NodeKey, said: bytes) -> bytes:
-    """A survivor's signature."""
-    return sign(key, "survivors", said)
 
 
 def require_confirmations(
