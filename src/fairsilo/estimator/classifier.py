@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from fairsilo.estimator.declared import declared_features
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.fitted_state import Kept
 from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
-from fairsilo.estimator.outcome import Fitted, train, train_privately
+from fairsilo.estimator.outcome import Fitted, train
 from fairsilo.estimator.problem import Compared, prepare
 from fairsilo.estimator.settings import options_of, seed_of
 from fairsilo.fairness import DEFAULT, Notion
@@ -32,7 +32,7 @@ from fairsilo.model import Model
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import mechanism_of
-from fairsilo.solver import Solver
+from fairsilo.solver import Solver, Status
 from fairsilo.threshold import FEWEST
 
 
@@ -44,6 +44,7 @@ def _has_scores(estimator: FedFairClassifier) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is fair between groups, trained across several holders of rows.
 
@@ -166,44 +167,24 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        epsilon: Any = 0.05,
-        *,
-        method: str | Method = DEFAULT_METHOD.name,
-        model: str | Callable[[int, int], Model] = "lr",
-        solver: str | Solver | None = None,
-        estimator: str = "pooled",
-        protected_class: Any = None,
-        groups: Any = None,
-        against: str = "pairs",
-        pool: int | None = None,
-        notion: str | Notion = DEFAULT.name,
-        target_deo: float | None = None,
-        target_by: str = "proxy",
-        max_rounds: int | None = None,
-        random_state: Any = None,
-        dp_epsilon: float | None = None,
-        dp_delta: float = 1e-5,
-        bounds: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.method = method
-        self.model = model
-        self.solver = solver
-        self.estimator = estimator
-        self.protected_class = protected_class
-        self.groups = groups
-        self.against = against
-        self.pool = pool
-        self.notion = notion
-        self.target_deo = target_deo
-        self.target_by = target_by
-        self.max_rounds = max_rounds
-        self.random_state = random_state
-        self.dp_epsilon = dp_epsilon
-        self.dp_delta = dp_delta
-        self.bounds = bounds
+    epsilon: Any = 0.05
+    _: KW_ONLY
+    method: str | Method = DEFAULT_METHOD.name
+    model: str | Callable[[int, int], Model] = "lr"
+    solver: str | Solver | None = None
+    estimator: str = "pooled"
+    protected_class: Any = None
+    groups: Any = None
+    against: str = "pairs"
+    pool: int | None = None
+    notion: str | Notion = DEFAULT.name
+    target_deo: float | None = None
+    target_by: str = "proxy"
+    max_rounds: int | None = None
+    random_state: Any = None
+    dp_epsilon: float | None = None
+    dp_delta: float = 1e-5
+    bounds: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -240,19 +221,16 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not compared.protected and METHODS[options.method].shared:
                 options = replace(options, method=fedavg.name, epsilons=(), target_deo=None)
             classes = self.classes_.tolist()
-            rows = (frame, codes, classes, compared, holders)
-            if options.dp_epsilon is None:
-                prepared = prepare(*rows, options)
-                self._keep(prepared, train(options, prepared, classes), options)
-            else:
+            declared = mechanism = None
+            if options.dp_epsilon is not None:
                 # A sum over fewer than three clients does not hide their values.
                 noise = "shared" if len(holders[1]) >= FEWEST else "full"
                 options = replace(options, dp_noise=noise)
                 mechanism = mechanism_of(options)
                 declared = declared_features(frame, self.bounds)
-                prepared = prepare(*rows, options, declared, mechanism)
-                fitted = train_privately(options, prepared, mechanism, classes)
-                self._keep(prepared, fitted, options)
+            rows = (frame, codes, classes, compared, holders)
+            prepared = prepare(*rows, options, declared, mechanism)
+            self._keep(prepared, train(options, prepared, classes, mechanism), options)
         if not self.converged_ and not METHODS[options.method].own_solver and self.dp_ is None:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
@@ -338,13 +316,15 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:
         """Set the attributes that describe the fit."""
         self.clients_ = np.array(prepared.client_names, dtype=object)
-        self.n_iter_ = fitted.rounds
-        self.converged_ = fitted.converged
+        self.n_iter_ = fitted.trained.outcome.rounds
+        self.converged_ = fitted.trained.outcome.status is Status.CONVERGED
         self.reason_ = fitted.reason
         self.history_ = fitted.history
         self.constraints_ = fitted.constraints
         self.dp_ = fitted.dp
-        self._keep_model(Kept.of(prepared, fitted.trained, options))
+        models = fitted.trained.predictors
+        kept = Kept.of(prepared.encoder, models, options.model, options.method, options.seed)
+        self._keep_model(kept)
 
     def _keep_model(self, kept: Kept) -> None:
         """Set the model and its coefficients, or remove those of an earlier fit."""

@@ -6,7 +6,7 @@ It holds no training rows. Unlike the functions inside a model, it can be pickle
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,10 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.data import Encoder
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.inputs import group_indices, sensitive_of
-from fairsilo.method import Trained
 from fairsilo.model import MODELS, Model
-from fairsilo.predictor import Plain
+from fairsilo.predictor import Plain, Predictor
 from fairsilo.predictor.committee import Committee
 from fairsilo.predictor.saved import Tensors, from_tensors, to_tensors
-from fairsilo.run.options import Options
-from fairsilo.run.prepare import Prepared
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +37,11 @@ class Kept:
     seed: int
 
     @classmethod
-    def of(cls, prepared: Prepared, trained: Trained, options: Options) -> Kept:
+    def of(
+        cls, encoder: Encoder, predictors: Sequence[Predictor], model: str, method: str, seed: int
+    ) -> Kept:
         """Convert the predictors to arrays."""
-        kind, tensors = to_tensors(trained.predictors)
-        make = MODELS[options.model]
-        return cls(
-            prepared.encoder, options.model, make, kind, tensors, options.method, options.seed
-        )
+        return cls(encoder, model, MODELS[model], *to_tensors(predictors), method, seed)
 
     def committee(self) -> Committee:
         """Rebuild the predictors from the arrays."""

@@ -25,7 +25,6 @@ from fairsilo.run.problem import aimed, plan
 from fairsilo.run.store import history
 from fairsilo.run.train import Run
 from fairsilo.run.train import train as train_by
-from fairsilo.solver import Status
 
 
 @dataclass(frozen=True)
@@ -35,50 +34,42 @@ class Fitted:
     trained: Trained
     history: pd.DataFrame
     constraints: pd.DataFrame
-    rounds: int
-    converged: bool
     reason: str
     dp: dict[str, Any] | None = None
     """What a private fit spent, as `dp` in metrics.json."""
 
 
-def train(options: Options, prepared: Prepared, classes: Sequence[Any]) -> Fitted:
-    """Train by the method that the options name and sum up how it went."""
-    engine, problem = prepared.engine(options), plan(options, prepared)
-    problem = aimed(options, problem, engine.count(problem))
-    trained = train_by(options, problem, engine)
-    federation = prepared.federation
-    committee = Committee(trained.predictors, len(classes))
-    tally = tally_of(committee, federation.x, federation.y, federation.s, prepared, options.seed)
-    return Fitted(
-        trained=trained,
-        history=_history(options, prepared, trained),
-        constraints=_constraints(prepared, classes, problem, trained, tally, options.method),
-        rounds=trained.outcome.rounds,
-        converged=trained.outcome.status is Status.CONVERGED,
-        reason=explain(problem, trained, tally, prepared),
-    )
-
-
-def train_privately(
-    options: Options, prepared: Prepared, mechanism: Mechanism, classes: Sequence[Any]
+def train(
+    options: Options,
+    prepared: Prepared,
+    classes: Sequence[Any],
+    mechanism: Mechanism | None = None,
 ) -> Fitted:
-    """The same under differential privacy: of the training rows only what was released is said."""
-    problem, engine = begin(options, prepared, mechanism)
-    trained = METHODS[options.method](problem, engine)
-    shape = len(prepared.schema.groups), len(classes)
-    unseen = Tally(np.zeros((*shape, len(classes)), np.int64), np.zeros(shape), np.zeros(shape))
-    outcome = trained.outcome
-    tolerance = engine.under_noise(without(options, problem)).solver.tolerance
-    plain = ending(outcome, tolerance, unseen, prepared.schema.classes)
+    """Train by the method that the options name and sum up how it went.
+
+    Under differential privacy, of the training rows only what was released is said.
+    """
+    if mechanism is None:
+        engine, problem = prepared.engine(options), plan(options, prepared)
+        problem = aimed(options, problem, engine.count(problem))
+        trained = train_by(options, problem, engine)
+        rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
+        tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed)
+        reason = explain(problem, trained, tally, prepared)
+    else:
+        problem, private = begin(options, prepared, mechanism)
+        trained = METHODS[options.method](problem, private)
+        shape = len(prepared.schema.groups), len(classes)
+        tally = Tally(np.zeros((*shape, len(classes)), np.int64), np.zeros(shape), np.zeros(shape))
+        tolerance = private.under_noise(without(options, problem)).solver.tolerance
+        plain = ending(trained.outcome, tolerance, tally, prepared.schema.classes)
+        reason = private_ending(trained.outcome, plain)
     return Fitted(
-        trained=trained,
-        history=_history(options, prepared, trained),
-        constraints=_constraints(prepared, classes, problem, trained, unseen, options.method),
-        rounds=outcome.rounds,
-        converged=outcome.status is Status.CONVERGED,
-        reason=private_ending(outcome, plain),
-        dp=spent(mechanism.ledger, options.dp_noise, mechanism.smallest),
+        trained,
+        _history(options, prepared, trained),
+        _constraints(prepared, classes, problem, trained, tally, options.method),
+        reason,
+        mechanism and spent(mechanism.ledger, options.dp_noise, mechanism.smallest),
     )
 
 

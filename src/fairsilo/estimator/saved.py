@@ -15,8 +15,6 @@ from fairsilo.errors import FairSiloError
 from fairsilo.estimator.classifier import FedFairClassifier
 from fairsilo.estimator.declared import bounds_of
 from fairsilo.estimator.fitted_state import Kept
-from fairsilo.model import MODELS
-from fairsilo.predictor.saved import to_tensors
 from fairsilo.run import store
 
 PARAMETERS = (
@@ -57,11 +55,8 @@ def load(folder: str | Path) -> FedFairClassifier:
     clf.dp_ = saved.metrics.get("dp")
     clf.history_ = _history(folder / "history.parquet")
     clf.constraints_ = _constraints(described, clf.history_)
-    kind, tensors = to_tensors(saved.predictors)
-    name, make = options["model"], MODELS[options["model"]]
-    clf._keep_model(
-        Kept(saved.encoder, name, make, kind, tensors, options["method"], options["seed"])
-    )
+    named = [options[name] for name in ("model", "method", "seed")]
+    clf._keep_model(Kept.of(saved.encoder, saved.predictors, *named))
     return clf
 
 

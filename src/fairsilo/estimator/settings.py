@@ -30,6 +30,8 @@ KINDS: dict[str, tuple[Any, str]] = {
     "dp_epsilon": (Real, "None or a number, such as 4"),
     "dp_delta": (Real, "a number far below one over the rows, such as 1e-5"),
 }
+SAME = ("method", "model", "solver", "estimator", "against", "notion", "target_by")
+"""Parameters that are options as they are."""
 OPTIONAL = ("solver", "max_rounds", "pool", "target_deo", "dp_epsilon")
 
 
@@ -49,17 +51,11 @@ def options_of(parameters: dict[str, Any]) -> Options:
     with as_value_errors():
         return Options(
             data="",
-            method=parameters["method"],
-            model=parameters["model"],
-            solver=parameters["solver"],
-            estimator=parameters["estimator"],
-            against=parameters["against"],
+            **{name: parameters[name] for name in SAME},
             pool=None if size is None else int(size),
-            notion=parameters["notion"],
             epsilon=epsilon,
             epsilons=epsilons,
             target_deo=None if target is None else float(target),
-            target_by=parameters["target_by"],
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
             dp_epsilon=None if private is None else float(private),
