@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,16 +45,19 @@ def of_run(saved: Saved, rows: Rows, seed: int) -> Answers:
 
 def of_columns(predictions: str | None, probability: tuple[str, ...], rows: Rows) -> Answers:
     """Predictions from columns of the table: predicted classes, probabilities, or both."""
-    answers = None
-    if probability:
-        answers = of_probabilities(_columns(probability, rows), rows.y)
-    if predictions is None:
-        assert answers is not None
-        return answers
-    predicted = classes_of(column(rows.frame, predictions), predictions, rows.schema.classes)
-    if answers is None:
+    predicted = None
+    if predictions is not None:
+        predicted = classes_of(column(rows.frame, predictions), predictions, rows.schema.classes)
+    return combined(_columns(probability, rows) if probability else None, predicted, rows.y)
+
+
+def combined(p: Floats | None, predicted: Ints | None, y: Ints) -> Answers:
+    """From class probabilities, predicted classes or both: then the losses are of the first."""
+    if p is None:
+        assert predicted is not None
         return Answers(predicted, np.full(len(predicted), np.nan), (NO_LOSSES,))
-    return Answers(predicted, answers.losses, answers.notes)
+    answers = of_probabilities(p, y)
+    return answers if predicted is None else replace(answers, predicted=predicted)
 
 
 def classes_of(series: object, name: str, classes: tuple[str, ...]) -> Ints:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.auditor.answers import Answers, classes_of, of_probabilities
-from fairsilo.auditor.document import Document, Subject, document, gather, write
+from fairsilo.auditor.answers import Answers, classes_of, combined
+from fairsilo.auditor.document import Document, examine, write
 from fairsilo.auditor.rows import Rows
 from fairsilo.data import Schema, build_labels
 from fairsilo.data.infer import at_least_two
@@ -111,22 +111,18 @@ def audit(
     rows = Rows(
         frame, schema, labels, s, owner, silos, pairs, compare, protected, "the rows given", unseen
     )
-    subject = Subject(
+    found = examine(
+        rows,
+        _answers(rows, y_proba, y_pred is not None),
+        Auditor(pairs, Names(schema.groups, schema.classes), level, draws, seed),
+        (epsilon,) * len(pairs),
+        min_cell,
         model="model in Python",
         data="rows in Python",
-        which=rows.which,
-        unseen=unseen,
         label=str(getattr(y, "name", None) or "y"),
         group=str(getattr(sensitive_features, "name", None) or "sensitive_features"),
-        groups=compare,
-        protected=protected,
-        limits=(epsilon,) * len(pairs),
-        silos=len(silos),
-        min_cell=min_cell,
     )
-    answers = _answers(rows, y_proba, y_pred is not None)
-    auditor = Auditor(pairs, Names(schema.groups, schema.classes), level, draws, seed)
-    return Audit(document(subject, auditor, gather(rows, answers, min_cell), answers.notes))
+    return Audit(found)
 
 
 def _frame(columns: dict[str, Any]) -> pd.DataFrame:
@@ -140,8 +136,7 @@ def _frame(columns: dict[str, Any]) -> pd.DataFrame:
 
 
 def _answers(rows: Rows, y_proba: Any, classes_given: bool) -> Answers:
-    classes = rows.schema.classes
-    answers = None
+    classes, p = rows.schema.classes, None
     if y_proba is not None:
         p = np.asarray(y_proba, dtype=np.float64)
         if p.ndim == 1 and len(classes) == 2:
@@ -151,13 +146,8 @@ def _answers(rows: Rows, y_proba: Any, classes_given: bool) -> Answers:
                 f"the probabilities have the shape {p.shape}: give {len(rows.y)} rows with one "
                 f"column for each of the classes {', '.join(classes)}"
             )
-        answers = of_probabilities(p, rows.y)
-    if not classes_given:
-        assert answers is not None
-        return answers
-    predicted = classes_of(rows.frame["predicted"], "y_pred", classes)
-    losses = np.full(len(predicted), np.nan) if answers is None else answers.losses
-    return Answers(predicted, losses, () if answers is None else answers.notes)
+    given = classes_of(rows.frame["predicted"], "y_pred", classes) if classes_given else None
+    return combined(p, given, rows.y)
 
 
 def _texts(wanted: Any) -> tuple[str, ...]:

@@ -79,26 +79,31 @@ def execute(options: AuditOptions) -> Document:
         if saved is not None and options.epsilon is None
         else (options.epsilon,) * len(rows.pairs)
     )
+    auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
+    data, label, group = Path(options.data).name, rows.schema.label, rows.schema.group
+    named = {"model": model, "data": data, "label": label, "group": group}
+    return examine(rows, answers, auditor, limits, options.min_cell, **named)
+
+
+def examine(
+    rows: Rows,
+    answers: Answers,
+    auditor: Auditor,
+    limits: Sequence[float | None],
+    min_cell: int,
+    **named: str,
+) -> Document:
+    """Sum the evidence that each silo computes from its own rows; `named` is for `Subject`."""
     subject = Subject(
-        model=model,
-        data=Path(options.data).name,
+        **named,
         which=rows.which,
         unseen=rows.unseen,
-        label=rows.schema.label,
-        group=rows.schema.group,
         groups=rows.groups,
         protected=rows.protected,
         limits=limits,
         silos=len(rows.silos),
-        min_cell=options.min_cell,
+        min_cell=min_cell,
     )
-    auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
-    evidence = gather(rows, answers, options.min_cell)
-    return document(subject, auditor, evidence, answers.notes)
-
-
-def gather(rows: Rows, answers: Answers, min_cell: int) -> Evidence:
-    """The sum of the evidence that each silo computes from its own rows."""
     shape = {"groups": len(rows.schema.groups), "classes": len(rows.schema.classes)}
     order = np.argsort(rows.owner, kind="stable")
     cuts = np.flatnonzero(np.diff(rows.owner[order])) + 1
@@ -106,7 +111,8 @@ def gather(rows: Rows, answers: Answers, min_cell: int) -> Evidence:
         Tally.of(rows.y[of], rows.s[of], answers.predicted[of], answers.losses[of], **shape)
         for of in np.split(order, cuts)
     )
-    return reduce(add, (Evidence.of_silo(one, rows.pairs, min_cell) for one in tallies))
+    evidence = reduce(add, (Evidence.of_silo(one, rows.pairs, min_cell) for one in tallies))
+    return document(subject, auditor, evidence, answers.notes)
 
 
 def document(

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.arrays import Floats
-from fairsilo.auditor.answers import Answers, classes_of, of_probabilities
+from fairsilo.auditor.answers import Answers, classes_of, combined
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.columns import column, is_number, numbers
 from fairsilo.errors import FairSiloError
@@ -109,12 +109,11 @@ def _answers(path: Path, outputs: list[Any], rows: Rows) -> Answers:
             f"{path} gives no probabilities for {len(classes)} classes: export it with them (such "
             "as scikit-learn's predict_proba), or audit a column with `predictions`"
         )
-    answers = of_probabilities(found, rows.y)
     named = next((one for one in outputs if np.ndim(one) == 1 and not isinstance(one, list)), None)
-    if named is None or np.asarray(named).dtype.kind == "f":
-        return answers
-    predicted = classes_of(pd.Series(np.asarray(named)), "the model's answer", classes)
-    return Answers(predicted, answers.losses, answers.notes)
+    predicted = None
+    if named is not None and np.asarray(named).dtype.kind != "f":
+        predicted = classes_of(pd.Series(np.asarray(named)), "the model's answer", classes)
+    return combined(found, predicted, rows.y)
 
 
 def _probabilities(output: Any, classes: tuple[str, ...]) -> Floats | None:
