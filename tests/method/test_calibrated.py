@@ -11,40 +11,31 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.fairness import Dgeo
 from fairsilo.method.ceo import ceo
 from fairsilo.method.fedavg import fedavg
-from fairsilo.predictor.calibrated import Calibrated, Cost, fit_calibrated
+from fairsilo.predictor.calibrated import Calibrated, fit_calibrated
 from fairsilo.predictor.equalized_odds import fit_equalized_odds
 from tests.method.tasks import PAIR, Given, biased, hits_of, posed, rows
 
 Table = tuple[Floats, Ints, Ints]
 
 
-def fit(table: Table, cost: Cost = "fn") -> Calibrated:
-    return fit_calibrated(Given(), PAIR, hits_of(Given(), PAIR, *table), cost=cost)
+def fit(table: Table) -> Calibrated:
+    return fit_calibrated(Given(), PAIR, hits_of(Given(), PAIR, *table))
 
 
-# Group 0: br 1/4, fn 0.3, fp 0.1, weighted (0.1 * 3/4 + 0.3 * 1/4) / 2 = 0.075; its trivial
-# predictor costs fn 3/4, fp 1/4, weighted 3/16. Group 1: br 1/2, fn 0.5, fp 0.3, weighted 0.2.
+# Group 0: br 1/4, cost 0.3; its trivial predictor costs 3/4. Group 1: br 1/2, cost 0.5.
 UNEVEN = rows((0, 1, 0.7, 1), (0, 0, 0.1, 3), (1, 1, 0.5, 2), (1, 0, 0.3, 2))
 
 
-@pytest.mark.parametrize(
-    ("cost", "mix"),
-    [
-        ("fn", (0.5 - 0.3) / (0.75 - 0.3)),
-        ("fp", 1.0),  # (0.3 - 0.1) / (0.25 - 0.1) > 1
-        ("weighted", 1.0),  # (0.2 - 0.075) / (0.1875 - 0.075) > 1
-    ],
-)
-def test_the_cheaper_group_is_mixed(cost: Cost, mix: float) -> None:
-    found = fit(UNEVEN, cost)
-    np.testing.assert_allclose(found.mix, [mix, 0], atol=1e-12)
+def test_the_cheaper_group_is_mixed() -> None:
+    found = fit(UNEVEN)
+    np.testing.assert_allclose(found.mix, [(0.5 - 0.3) / (0.75 - 0.3), 0], atol=1e-12)
     np.testing.assert_allclose(found.base_rate, [0.25, 0.5])
 
 
-def test_weighted_cost_inside_the_bounds() -> None:
-    """Group 1 has weighted cost (0.15 * 1/2 + 0.25 * 1/2) / 2 = 0.1: mix 0.025 / 0.1125."""
-    table = rows((0, 1, 0.7, 1), (0, 0, 0.1, 3), (1, 1, 0.75, 2), (1, 0, 0.15, 2))
-    np.testing.assert_allclose(fit(table, "weighted").mix, [0.025 / 0.1125, 0])
+def test_no_more_than_everybody_is_mixed() -> None:
+    """The trivial predictor costs 1/2 and the other group 0.6: (0.6 - 0.3) / (0.5 - 0.3) > 1."""
+    table = rows((0, 1, 0.7, 2), (0, 0, 0.1, 2), (1, 1, 0.4, 2), (1, 0, 0.3, 2))
+    np.testing.assert_array_equal(fit(table).mix, [1, 0])
 
 
 def test_either_group_can_be_the_cheaper_one() -> None:

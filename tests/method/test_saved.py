@@ -54,7 +54,7 @@ def test_repairs_upon_repairs_survive_too() -> None:
     base = METHODS["st"](*posed(federation)).predictors[0]
     for _ in range(2):
         hits = hits_of(base, PAIR, federation.x, federation.y, federation.s)
-        base = fit_calibrated(base, PAIR, hits, 5, cost="fp")
+        base = fit_calibrated(base, PAIR, hits, 5)
         hits = hits_of(base, swapped, federation.x, federation.y, federation.s)
         base = fit_equalized_odds(base, swapped, hits, 3)
     kind, tensors = to_tensors([base])

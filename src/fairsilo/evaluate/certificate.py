@@ -27,7 +27,7 @@ from typing import Any
 
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.intervals import LEVEL, Moments, chebyshev_deviations
-from fairsilo.evaluate.metrics import finite
+from fairsilo.evaluate.metrics import finite, largest
 from fairsilo.fairness.constraint import Dgeo
 
 ASSUMES = (
@@ -72,7 +72,7 @@ def certify(
         for k in limited or range(len(pairs))
     ]
     bounds = {
-        name: _largest([line["pooled"] and line["pooled"][name] for line in lines])
+        name: largest([line["pooled"] and line["pooled"][name] for line in lines])
         for name in ("chebyshev", "cantelli", "normal")
     }
     found = {
@@ -180,8 +180,3 @@ def _bounds(gap: float | None, variance: float | None, level: float) -> dict[str
         return None
     reach = {name: abs(gap) + r for name, r in radii(variance, level).items()}
     return {"gap": gap, "variance": variance, **reach}
-
-
-def _largest(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) if known and len(known) == len(values) else None

@@ -20,41 +20,9 @@ import numpy as np
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.intervals import Moments
-from fairsilo.evaluate.metrics import finite
+from fairsilo.evaluate.metrics import Side, finite, loss_sides, rate_sides
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Constraint
-
-Side = tuple[int, float, float]
-"""Rows on a side of a constraint, sum of a value over them, and sum of its squares."""
-
-
-def loss_sides(tally: Tally, pair: Constraint) -> list[Side]:
-    """The sides that there are, with the losses of their rows; none where nobody knows them."""
-    total, squares = tally.losses, tally.squares
-    if pair.claim is not None:
-        if tally.claimed is None:
-            return [(0, 0.0, 0.0)]
-        # The losses under a claim are those of all classes together: put them into one column.
-        total, squares = np.zeros((2, *tally.losses.shape))
-        total[:, 0], squares[:, 0] = tally.claimed[:, :, pair.claim]
-    return _sides(tally, pair, total, squares)
-
-
-def rate_sides(tally: Tally, pair: Constraint) -> list[Side]:
-    """The same with 1 for a row predicted right, or predicted to be of the claimed class."""
-    hits = tally.right if pair.claim is None else tally.counts[:, :, pair.claim]
-    return _sides(tally, pair, hits, hits)
-
-
-def _sides(
-    tally: Tally, pair: Constraint, total: Floats | Ints, squares: Floats | Ints
-) -> list[Side]:
-    cells = tally.cells
-    return [
-        (int(cells[side].sum()), float(total[side].sum()), float(squares[side].sum()))
-        for side in pair.sides(*cells.shape)
-        if side.any()
-    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,40 +42,59 @@ def loss(tally: Tally) -> float | None:
     return finite(tally.losses.sum() / total) if total else None
 
 
+Side = tuple[int, float, float]
+"""Rows on a side of a constraint, sum of a value over them, and sum of its squares."""
+
+
+def loss_sides(tally: Tally, pair: Constraint) -> list[Side]:
+    """The sides that there are, with the losses of their rows; none where nobody knows them."""
+    total, squares = tally.losses, tally.squares
+    if pair.claim is not None:
+        if tally.claimed is None:
+            return [(0, 0.0, 0.0)]
+        # The losses under a claim are those of all classes together: put them into one column.
+        total, squares = np.zeros((2, *tally.losses.shape))
+        total[:, 0], squares[:, 0] = tally.claimed[:, :, pair.claim]
+    return _sides(tally, pair, total, squares)
+
+
+def rate_sides(tally: Tally, pair: Constraint) -> list[Side]:
+    """The same with 1 for a row predicted right, or predicted to be of the claimed class."""
+    hits = tally.right if pair.claim is None else tally.counts[:, :, pair.claim]
+    return _sides(tally, pair, hits, hits)
+
+
+def _sides(
+    tally: Tally, pair: Constraint, total: Floats | Ints, squares: Floats | Ints
+) -> list[Side]:
+    cells = tally.cells
+    return [
+        (int(cells[side].sum()), float(total[side].sum()), float(squares[side].sum()))
+        for side in pair.sides(*cells.shape)
+        if side.any()
+    ]
+
+
 def rate_gap(tally: Tally, pair: Constraint) -> float | None:
     """Signed difference, a minus b, of the rates at which rows are predicted right.
 
     With a claim, of the rates at which its class is predicted. Undefined for a single group.
     """
-    hit = np.einsum("gcc->gc", tally.counts)
-    if pair.claim is not None:
-        hit = tally.counts[:, :, pair.claim]
-    minus = pair.sides(*tally.cells.shape)[1]
-    return _difference(hit, tally, pair) if minus.any() else None
+    sides = rate_sides(tally, pair)
+    return _difference(sides) if len(sides) > 1 else None
 
 
 def loss_gap(tally: Tally, pair: Constraint) -> float | None:
     """Signed difference, a minus b, of the mean losses: D of the union of rows."""
-    if pair.claim is None:
-        return _difference(tally.losses, tally, pair)
-    if tally.claimed is None:
+    return _difference(loss_sides(tally, pair))
+
+
+def _difference(sides: Sequence[Side]) -> float | None:
+    """Mean over the rows of side a minus that of side b, if there is one."""
+    if not all(size for size, _, _ in sides):
         return None
-    # Losses under a claim are not split by class: put them into one column.
-    spread = np.zeros_like(tally.losses)
-    spread[:, 0] = tally.claimed[0, :, pair.claim]
-    return _difference(spread, tally, pair)
-
-
-def _difference(sums: Floats | Ints, tally: Tally, pair: Constraint) -> float | None:
-    """Mean over the rows of side a minus that of side b; a side without cells counts as zero."""
-    cells = tally.cells
-    means = [0.0, 0.0]
-    for k, side in enumerate(pair.sides(*cells.shape)):
-        if side.any():
-            if not cells[side].sum():
-                return None
-            means[k] = float(sums[side].sum() / cells[side].sum())
-    return finite(means[0] - means[1]) if np.isfinite(means).all() else None
+    means = [total / size for size, total, _ in sides]
+    return finite(means[0] - sum(means[1:])) if np.isfinite(means).all() else None
 
 
 def finite(value: float) -> float | None:

@@ -1,10 +1,8 @@
 """CEO: calibrated equalised odds (Pleiss, Raghavan, Wu, Kleinberg, Weinberger 2017).
 
-Cost of a group, p being the probability of the protected class (y = 1) and br its base rate:
-
-    fn = 1 - E[p | y=1]      fp = E[p | y=0]      weighted = (fp (1 - br) + fn br) / 2
-
-The trivial predictor of a group always answers br and costs t. The cheaper group s is mixed with
+The cost of a group is its false-negative rate 1 - E[p | y=1], p being the probability of the
+protected class (y = 1). The trivial predictor of a group always answers its base rate br and
+costs t = 1 - br. The cheaper group s is mixed with
 its trivial predictor until both cost the same, which keeps its scores calibrated:
 
     mix_s = (c_other - c_s) / (t_s - c_s), clipped to [0, 1]
@@ -16,7 +14,6 @@ the group's own, mixing cannot help, and nothing is mixed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -24,8 +21,6 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.fairness.constraint import Dgeo
 from fairsilo.predictor.base import Predictor
 from fairsilo.predictor.hits import Hits, group_of
-
-Cost = Literal["fn", "fp", "weighted"]
 
 
 @dataclass(frozen=True)
@@ -70,27 +65,16 @@ class Calibrated:
         return share, np.stack(classes, axis=1)
 
 
-def fit_calibrated(
-    base: Predictor, pair: Dgeo, hits: Hits, stream: int = 0, *, cost: Cost = "fn"
-) -> Calibrated:
+def fit_calibrated(base: Predictor, pair: Dgeo, hits: Hits, stream: int = 0) -> Calibrated:
     """Mix the cheaper group; with a class missing in a group nothing is mixed."""
     if not hits.complete:
         return Calibrated(base, pair, np.zeros(2), np.full(2, 0.5), stream)
     rows, score = hits.count.sum(axis=2), hits.score.sum(axis=2)
     rate = rows[:, 1] / rows.sum(axis=1)
-    mean = score / rows
-    own = group_cost(mean[:, 0], 1 - mean[:, 1], rate, cost)
-    trivial = group_cost(rate, 1 - rate, rate, cost)
+    own = 1 - score[:, 1] / rows[:, 1]
     cheap = int(np.argmin(own))
-    room = trivial[cheap] - own[cheap]
+    room = 1 - rate[cheap] - own[cheap]
     mix = np.zeros(2)
     if room > 0:
         mix[cheap] = min((own[1 - cheap] - own[cheap]) / room, 1.0)
     return Calibrated(base, pair, mix, rate, stream)
-
-
-def group_cost(fp: Floats, fn: Floats, rate: Floats, cost: Cost) -> Floats:
-    """The named cost of each group from its mean scores and base rate."""
-    if cost == "weighted":
-        return (fp * (1 - rate) + fn * rate) / 2
-    return fn if cost == "fn" else fp

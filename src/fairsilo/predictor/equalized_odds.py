@@ -7,10 +7,8 @@ chance p2p_g to keep a predicted positive and n2p_g to turn a predicted negative
     s.t.  (TP_g p2p_g + FN_g n2p_g) / br_g        equal for both groups  (true-positive rate)
           (FP_g p2p_g + TN_g n2p_g) / (1 - br_g)  equal for both groups  (false-positive rate)
 
-Positive means the protected class. Two variants are known from public code: `conditional` sums
-the groups' false-positive and false-negative rates instead of their errors (AIF360); `soft` sums
-the groups' errors without P(g) and equalises mean scores, a flipped score being 1 - p, which
-leaves a gap between the rates of the labels (Pleiss et al.).
+Positive means the protected class. The variant `conditional`, known from public code (AIF360), sums
+the groups' false-positive and false-negative rates instead of their errors.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from fairsilo.fairness.constraint import Dgeo
 from fairsilo.predictor.base import Predictor
 from fairsilo.predictor.hits import Hits, group_of
 
-Variant = Literal["joint", "conditional", "soft"]
+Variant = Literal["joint", "conditional"]
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,11 @@ def fit_equalized_odds(
 
     if not hits.complete:
         return EqualizedOdds(base, pair, np.ones(2), np.zeros(2), stream)
+    rates = hits.count / hits.count.sum(axis=2, keepdims=True)
+    # One line per class, false and true positives; predicted positive first, as in `errors`.
+    slopes = np.concatenate([rates[0, :, ::-1], -rates[1, :, ::-1]], axis=1)
     solution = linprog(
-        errors(hits, variant),
-        A_eq=_slopes(hits, variant) * np.array([1, 1, -1, -1]),
-        b_eq=_levels(hits, variant) @ np.array([-1, 1]),
-        bounds=(0, 1),
-        method="highs",
+        errors(hits, variant), A_eq=slopes, b_eq=np.zeros(2), bounds=(0, 1), method="highs"
     )
     assert solution.x is not None, solution.message  # equal chances for all are feasible
     a, b = np.clip(solution.x, 0, 1).reshape(2, 2)
@@ -86,36 +83,7 @@ def fit_equalized_odds(
 def errors(hits: Hits, variant: Variant = "joint") -> Floats:
     """The objective's coefficients of (p2p_a, n2p_a, p2p_b, n2p_b), constants left out."""
     n = hits.count
-    scale = {
-        "joint": n.sum(),
-        "conditional": n.sum(axis=2, keepdims=True),
-        "soft": n.sum(axis=(1, 2), keepdims=True),
-    }[variant]
-    rate = n / scale
+    rate = n / (n.sum() if variant == "joint" else n.sum(axis=2, keepdims=True))
     # Predicted positive first: a kept one errs where the class is negative.
     cost: Floats = (rate[:, 0] - rate[:, 1])[:, ::-1].ravel()
     return cost
-
-
-def _kept(hits: Hits, variant: Variant) -> Floats:
-    """The sum of what a row counts when its label is kept: its label, or its score."""
-    hard: Floats = hits.count * np.array([0.0, 1.0])
-    return hits.score if variant == "soft" else hard
-
-
-def _slopes(hits: Hits, variant: Variant) -> Floats:
-    """d rate / d (p2p_a, n2p_a, p2p_b, n2p_b), one line per class: false, true positives."""
-    kept = _kept(hits, variant)
-    # Keeping a positive counts `kept`, turning a negative counts the rest of its rows.
-    gain = 2 * kept - hits.count
-    gain[:, :, 0] *= -1
-    slope = gain[:, :, ::-1] / hits.count.sum(axis=2, keepdims=True)
-    return np.concatenate([slope[0], slope[1]], axis=1)
-
-
-def _levels(hits: Hits, variant: Variant) -> Floats:
-    """The rates at p2p = n2p = 0: all positives turned, all negatives kept; (class, group)."""
-    kept = _kept(hits, variant)
-    level = (hits.count - kept)[:, :, 1] + kept[:, :, 0]
-    result: Floats = (level / hits.count.sum(axis=2)).T
-    return result
