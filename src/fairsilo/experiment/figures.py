@@ -107,14 +107,11 @@ def draw_all(results: Results, path: str) -> list[Path]:
         drawn = figure(results, path)
         for kind in ("png", "pdf"):
             buffer = io.BytesIO()
-            drawn.savefig(buffer, format=kind, dpi=110, metadata=_undated(kind))
+            # Without a date the same results give the same file.
+            undated = {"CreationDate": None} if kind == "pdf" else {}
+            drawn.savefig(buffer, format=kind, dpi=110, metadata=undated)
             target = results.folder / "figures" / f"{name}-{path}.{kind}"
             write_atomic(target, buffer.getvalue())
             written.append(target)
         plt.close(drawn)
     return written
-
-
-def _undated(kind: str) -> dict[str, None]:
-    """Metadata without a date, so that the same results give the same file."""
-    return {"CreationDate": None} if kind == "pdf" else {}

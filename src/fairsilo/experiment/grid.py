@@ -48,6 +48,11 @@ class Cell:
         setting = "IID" if self.setting == "iid" else "non-IID"
         return f"{self.data.upper()} ({setting}), {self.model.upper()}"
 
+    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table of results that are about this cell."""
+        own = {"setting": self.setting, "dataset": self.data, "model": self.model}
+        return table[(table[list(own)] == pd.Series(own)).all(axis=1)]
+
     @property
     def methods(self) -> tuple[str, ...]:
         """AF is defined for logistic regression only."""
@@ -104,14 +109,9 @@ def settings(cell: Cell, method: str) -> tuple[float, ...]:
 
 def _with_paper(cell: Cell, method: str, grid: tuple[float, ...]) -> tuple[float, ...]:
     """The grid, with the value that the paper chose in this cell added."""
-    paper = paper_tables()
-    chosen = paper[
-        (paper["setting"] == cell.setting)
-        & (paper["dataset"] == cell.data)
-        & (paper["model"] == cell.model)
-        & (paper["method"] == TITLES[method])
-    ]
-    return tuple(sorted({*grid, *chosen["opt"].astype(float)}))
+    paper = cell.rows(paper_tables())
+    chosen = paper.loc[paper["method"] == TITLES[method], "opt"]
+    return tuple(sorted({*grid, *chosen.astype(float)}))
 
 
 def paper_tables() -> pd.DataFrame:

@@ -50,12 +50,7 @@ def results_page(
 
 
 def _table(part: pd.DataFrame, cell: Cell) -> str:
-    here = part[
-        (part["setting"] == cell.setting)
-        & (part["dataset"] == cell.data)
-        & (part["model"] == cell.model)
-    ]
-    rows = {row["method"]: row for row in here.to_dict("records")}
+    rows = {row["method"]: row for row in cell.rows(part).to_dict("records")}
     if not rows:
         return ""
     lines = [

@@ -61,8 +61,8 @@ def reproduce_page(
         ("Figure 2: the effect of epsilon", _curves, _FIGURE_2),
     ):
         for path in paths:
-            panels = [one for cell in CELLS if (one := panel(results, cell, path)) is not None]
-            if panels:
+            cells = [cell for cell in CELLS if results.has(path, cell, "fedfair")]
+            if panels := [panel(results, cell, path) for cell in cells]:
                 name = title if path == paths[0] else f"{title.partition(':')[0]}, {path.upper()}"
                 sections.append((name, [paragraph(f"By {NAMES[path]}. {caption}"), grid(*panels)]))
     sections += _models(results, paths)
@@ -147,7 +147,7 @@ def _verdicts(verdicts: Verdicts) -> list[Child]:
         path, _, selection = name.partition(", ")
         rows = [
             [
-                _cell_name(row["dataset"], row["model"], row["setting"]),
+                Cell(row["dataset"], row["model"], row["setting"]).title,
                 row["fedfair"],
                 row["paper"],
                 f"{row['best_other']} ({row['best_other_hm']:.3f})",
@@ -168,9 +168,7 @@ def _verdicts(verdicts: Verdicts) -> list[Child]:
         heading = f"{NAMES[path]}, settings chosen on {SELECTIONS[selection]}"
         best, near = counts(found)
         count = f"{heading}: best or close in {best}, near the paper in {near} of {len(found)}"
-        blocks += [paragraph(f"{count[0].upper()}{count[1:]}."), shown] if len(blocks) == 1 else [
-            details(count, shown)
-        ]  # fmt: skip
+        blocks += _shown(count, shown, len(blocks) == 1)
     return blocks
 
 
@@ -192,22 +190,23 @@ def _tables(part: pd.DataFrame, number: int, paths: list[str]) -> list[Child]:
                 continue
             shown = _table(rows.to_dict("records"))
             heading = f"Table {number} by {NAMES[path]}, chosen on {chosen}"
-            blocks += [paragraph(f"{heading}."), shown] if len(blocks) == 1 else [
-                details(heading, shown)
-            ]  # fmt: skip
+            blocks += _shown(heading, shown, len(blocks) == 1)
     return blocks
+
+
+def _shown(heading: str, content: Html, first: bool) -> list[Child]:
+    """The first of several tables is in sight, the others are folded away."""
+    title = f"{heading[0].upper()}{heading[1:]}."
+    return [paragraph(title), content] if first else [details(heading, content)]
 
 
 def _table(rows: list[Row]) -> Html:
     order = list(TITLES.values())
     cells = [(cell.data, cell.model) for cell in CELLS]
-    rows = sorted(
-        rows,
-        key=lambda row: (
-            cells.index((row["dataset"], row["model"])),
-            order.index(row["method"]),
-        ),
-    )
+
+    def place(row: Row) -> tuple[int, int]:
+        return cells.index((row["dataset"], row["model"])), order.index(row["method"])
+
     columns: list[Column | str] = [
         "Data, model",
         "Method",
@@ -217,7 +216,7 @@ def _table(rows: list[Row]) -> Html:
         Column("Balanced accuracy", "number", 3),
         "Training",
     ]
-    return table(columns, [_row(row) for row in rows], dense=True)
+    return table(columns, [_row(row) for row in sorted(rows, key=place)], dense=True)
 
 
 def _row(row: Row) -> list[Child]:
@@ -247,15 +246,12 @@ def _parts(results: Results, cell: Cell, path: str) -> dict[str, pd.DataFrame]:
     }
 
 
-def _panel(results: Results, cell: Cell, path: str) -> Html | None:
-    parts = _parts(results, cell, path)
-    return scatter_of(cell.title, parts) if "fedfair" in parts else None
+def _panel(results: Results, cell: Cell, path: str) -> Html:
+    return scatter_of(cell.title, _parts(results, cell, path))
 
 
-def _curves(results: Results, cell: Cell, path: str) -> Html | None:
+def _curves(results: Results, cell: Cell, path: str) -> Html:
     """Fairness and accuracy of FedFair against epsilon."""
-    if not results.has(path, cell, "fedfair"):
-        return None
     points = curve(results.models(path, cell, "fedfair"), cell)
     flat = pd.DataFrame(
         {
@@ -306,10 +302,6 @@ def _runs(results: Results) -> list[tuple[str, str]]:
             for run in results.runs(path)
         ]
     return rows
-
-
-def _cell_name(data: str, model: str, setting: str) -> str:
-    return Cell(data, model, setting).title
 
 
 _FIGURE_1 = (

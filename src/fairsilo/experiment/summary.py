@@ -39,8 +39,7 @@ def compare_summary(
                     "method": TITLES[method],
                     "chosen_on": selection if choice else "",
                     "setting": setting if choice else None,
-                    **_line(part, setting, METRICS),
-                    **_ending(part, method, setting, optimum),
+                    **_line(part, method, setting, METRICS, optimum),
                     "settings_diverged": len(lost_settings(part)),
                 }
             )
@@ -59,8 +58,7 @@ def sweep_summary(part: pd.DataFrame, method: str) -> pd.DataFrame:
     """Every epsilon; `collapsed` is a balanced accuracy below 0.53."""
     lines = []
     for setting in sorted(part["setting"].unique()):
-        line = {"epsilon": setting, **_line(part, setting, (*METRICS, "dgeo_pooled"))}
-        line |= _ending(part, method, setting)
+        line = {"epsilon": setting, **_line(part, method, setting, (*METRICS, "dgeo_pooled"))}
         line["collapsed"] = collapsed(line["balanced_accuracy"])
         lines.append(line)
     return pd.DataFrame(lines)
@@ -102,22 +100,27 @@ def remarks(summary: pd.DataFrame) -> list[str]:
     return said
 
 
-def _line(part: pd.DataFrame, setting: float, metrics: tuple[str, ...]) -> Line:
+def _line(
+    part: pd.DataFrame,
+    method: str,
+    setting: float,
+    metrics: tuple[str, ...],
+    optimum: pd.DataFrame | None = None,
+) -> Line:
+    """The figures of a setting, its ending and rounds.
+
+    AF (a fixed number of rounds) and the constant have no ending.
+    """
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
     line: Line = {**mean_std(chosen, metrics)}
-    line["balanced_accuracy"] = float(chosen["balanced_accuracy"].mean(skipna=False))
     more = [name for name in part if is_detail(str(name)) or str(name).startswith("bytes_")]
-    line |= {str(name): float(chosen[name].mean(skipna=False)) for name in more}
+    for name in ("balanced_accuracy", *map(str, more)):
+        line[name] = float(chosen[name].mean(skipna=False))
     traces = [one for one in chosen.get("trace", ()) if isinstance(one, str)]
-    return line | {"trace": traces[0] if traces else None}
-
-
-def _ending(
-    part: pd.DataFrame, method: str, setting: float, optimum: pd.DataFrame | None = None
-) -> Line:
-    """Ending and rounds; AF (a fixed number of rounds) and the constant have no ending."""
-    chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
-    rounds = None if method == "constant" else float(chosen["rounds"].max())
     claims = method not in ("af", "constant")
-    ended = ending(part, setting, optimum)["ending"] if claims else None
-    return {"ending": ended, "rounds": rounds}
+    return {
+        **line,
+        "trace": traces[0] if traces else None,
+        "ending": ending(part, setting, optimum)["ending"] if claims else None,
+        "rounds": None if method == "constant" else float(chosen["rounds"].max()),
+    }

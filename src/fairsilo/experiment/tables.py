@@ -97,12 +97,8 @@ def _cell_rows(
             continue
         solver = {"af": "own", "constant": "none"}.get(method, solver_of(path, cell)[0].name)
         table, optimum = results.models(path, cell, method), results.optimum(path, cell, method)
-        printed = paper[
-            (paper["setting"] == cell.setting)
-            & (paper["dataset"] == cell.data)
-            & (paper["model"] == cell.model)
-            & (paper["method"] == TITLES[method].removesuffix(" conditional"))
-        ]
+        printed = cell.rows(paper)
+        printed = printed[printed["method"] == TITLES[method].removesuffix(" conditional")]
         published = printed.iloc[0].to_dict() if len(printed) else {}
         for selection in ("test", "validation"):
             # The constant predictor has nothing to choose.

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairsilo.evaluate.intervals import Interval
-from fairsilo.report.blocks import Column, bullets, details, grid, page, section, table
+from fairsilo.report.blocks import Column, bullets, grid, page, section, table
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.certificate import certificate
-from fairsilo.report.sections.fair import MOST_ROWS, join_cut
+from fairsilo.report.sections.fair import MOST_ROWS, folded, rates
 from fairsilo.report.text import (
     count,
     interval,
@@ -25,6 +25,7 @@ from fairsilo.report.text import (
 Found = Mapping[str, Any]
 _EMPTY = "a group has no row of this class"
 _NO_LOSS = "the losses are not known, or a group has no row of this class"
+_NAMES = {"newcombe": "Newcombe", "chebyshev": "Chebyshev"}
 _FEW = "a silo has a single row in a cell, so the spread of its own gap is not known"
 
 
@@ -36,7 +37,9 @@ def audit_page(found: Found) -> str:
          certificate(found["certificate"]), _says(found)],
         lead=_lead(found),
         eyebrow=f"FairSilo \N{MIDDLE DOT} audit \N{MIDDLE DOT} {found['data']}",
-        header=bullets([_sentence(text) for text in found["notes"]]) if found["notes"] else None,
+        header=bullets([f"{text[:1].upper()}{text[1:]}." for text in found["notes"]])
+        if found["notes"]
+        else None,
     )  # fmt: skip
 
 
@@ -90,30 +93,10 @@ def _glance(found: Found) -> Html:
 
 
 def _rates(found: Found) -> Html:
-    level = _level(found)
-    columns = [
-        Column("Pair"),
-        Column("Class"),
-        Column("Rows", "figure"),
-        Column("All rows", "points", why=_EMPTY),
-        Column(f"{level} (Newcombe)", "figure"),
-        Column(f"{level} (bootstrap)", "figure"),
-        Column("Mean of silos", "points", why=_EMPTY),
-        Column(f"{level} (normal)", "figure"),
-        Column("Silos", "count"),
-    ]
-    rows: list[list[Child]] = []
-    for p in found["pairs"]:
-        pooled, mean = p["rate_gap"]["pooled"], p["rate_gap"]["mean"]
-        rows.append(
-            [_name(p), p["class"], _sizes(p), pooled["value"], _span(pooled["newcombe"], True),
-             _span(pooled["bootstrap"], True), mean["value"], _span(mean["normal"], True, _FEW),
-             mean["silos"]]
-        )  # fmt: skip
     return section(
         "Who is recognised (DEO)",
         _chart(found, "rate_gap", "newcombe", None),
-        _table(columns, rows),
+        _gaps(found, "rate_gap", {"pooled": ("newcombe", "bootstrap"), "mean": ("normal",)}),
         lead=(
             "Of the people who truly are of a class, how many does the model recognise, and how "
             "far apart are the groups? DEO is the absolute difference."
@@ -123,35 +106,36 @@ def _rates(found: Found) -> Html:
 
 
 def _losses(found: Found) -> Html:
-    level = _level(found)
-    columns = [
-        Column("Pair"),
-        Column("Class"),
-        Column("All rows", "signed", digits=4, why=_NO_LOSS),
-        Column(f"{level} (normal)", "figure"),
-        Column(f"{level} (Chebyshev)", "figure"),
-        Column("Mean of silos", "signed", digits=4, why=_NO_LOSS),
-        Column(f"{level} (normal)", "figure"),
-        Column(f"{level} (Chebyshev)", "figure"),
-    ]
-    rows: list[list[Child]] = []
-    for p in found["pairs"]:
-        cells: list[Child] = [_name(p), p["class"]]
-        for estimator in ("pooled", "mean"):
-            one = p["loss_gap"][estimator]
-            cells += [one["value"], _span(one["normal"], False, _FEW),
-                      _span(one["chebyshev"], False, _FEW)]  # fmt: skip
-        rows.append(cells)
     return section(
         "How wrong it is (DGEO)",
         _chart(found, "loss_gap", "normal", "chebyshev"),
-        _table(columns, rows),
+        _gaps(found, "loss_gap", dict.fromkeys(("pooled", "mean"), ("normal", "chebyshev"))),
         lead=(
             "The gap between the groups\u2019 average losses. The two estimates answer different "
             "questions: all rows together, or every silo counting alike."
         ),
         name="losses",
     )
+
+
+def _gaps(found: Found, key: str, kinds: Mapping[str, Sequence[str]]) -> Html:
+    """Every pair with both estimates of its gap, each with these kinds of intervals."""
+    rate, level = key == "rate_gap", _level(found)
+    columns = [Column("Pair"), Column("Class"), *([Column("Rows", "figure")] if rate else [])]
+    for estimator, title in (("pooled", "All rows"), ("mean", "Mean of silos")):
+        why = _EMPTY if rate else _NO_LOSS
+        columns.append(Column(title, "points" if rate else "signed", digits=4, why=why))
+        named = [_NAMES.get(kind, kind) for kind in kinds[estimator]]
+        columns += [Column(f"{level} ({name})", "figure") for name in named]
+    rows: list[list[Child]] = []
+    for p in found["pairs"]:
+        cells: list[Child] = [_name(p), p["class"], *([_sizes(p)] if rate else [])]
+        for estimator, each in kinds.items():
+            one, why = p[key][estimator], _EMPTY if rate and estimator == "pooled" else _FEW
+            cells += [one["value"], *(_span(one[kind], rate, why) for kind in each)]
+        rows.append([*cells, *([p[key]["mean"]["silos"]] if rate else [])])
+    columns += [Column("Silos", "count")] if rate else []
+    return folded(table(columns, rows), len(rows), "lines")
 
 
 def _chart(found: Found, key: str, inner: str, outer: str | None) -> Html:
@@ -209,16 +193,14 @@ def _cells(found: Found) -> Html:
         for c in found["cells"]
     ]  # fmt: skip
     charts = [
-        dots(
+        rates(
             f"Truly \u201c{name}\u201d",
             [
                 Dot(c["group"], c["rate"], c["wilson"] and Interval(*c["wilson"]),
                     note=f"{c['right']:,} of {plural(c['rows'], 'row')}")
-                for c in cells[:MOST_ROWS]
+                for c in cells
             ],
-            unit="percent",
-            limits=(0.0, 1.0),
-            caption=join_cut("Share recognised", len(cells), "groups"),
+            "Share recognised",
         )
         for name in found["classes"]
         if (cells := [c for c in found["cells"] if c["class"] == name])
@@ -226,7 +208,7 @@ def _cells(found: Found) -> Html:
     return section(
         "Every group and class",
         grid(*charts) if len(charts) <= 6 else None,
-        _table(columns, rows),
+        folded(table(columns, rows), len(rows), "lines"),
         name="cells",
     )
 
@@ -251,11 +233,6 @@ def _says(found: Found) -> Html:
     return section("What this says and does not say", bullets(items), name="limits")
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Sequence[Child]]) -> Html:
-    whole = table(columns, rows)
-    return whole if len(rows) <= MOST_ROWS else details(f"All {len(rows)} lines", whole)
-
-
 def _span(
     span: Sequence[float] | None, rate: bool, why: str = _EMPTY, *, signed: bool = True
 ) -> str:
@@ -272,7 +249,3 @@ def _sizes(pair: Found) -> str:
 
 def _level(found: Found) -> str:
     return f"{100 * found['level']:g}%"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

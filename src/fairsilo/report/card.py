@@ -139,7 +139,7 @@ def _pair(name: str, pair: Pair) -> Card:
         "b": pair.b.group,
         "class": pair.a.name,
         "rate_gap": pair.rate_gap,
-        "rate_interval": _ends(pair.rate_interval),
+        "rate_interval": _ends(pair.rate_interval()),
         "loss_gap": pair.loss_gap,
         "loss_interval": _ends(pair.normal()),
         "loss_bound": _ends(pair.chebyshev()),

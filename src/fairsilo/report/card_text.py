@@ -18,58 +18,41 @@ UNSAID = (
 
 def card_markdown(card: Card) -> str:
     """The whole card, headings and tables."""
-    sections = (_head, _use, _data, _fairness, _metrics, _groups, _certificate, _privacy, _training)
-    return "\n\n".join(make(card) for make in (*sections, _limits)) + "\n"
+    sections = (_head, _data, _fairness, _metrics, _groups, _certificate, _privacy, _training)
+    return "\n\n".join(part for make in (*sections, _limits) for part in make(card)) + "\n"
 
 
-def _head(card: Card) -> str:
-    model = card["model"]
-    return "\n\n".join(
-        [
-            f"# Model card: {_text(model['answer'])}",
-            f"{_text(model['kind'])[:1].upper()}{_text(model['kind'])[1:]}, trained by fairsilo "
-            f"{_text(model['fairsilo'])}. {_text(model['method'])}.",
-            f"It answers with a value of {_text(model['answer'])}: "
-            f"{', '.join(_text(name) for name in model['classes'])}.",
-        ]
-    )
+def _head(card: Card) -> list[str]:
+    model, use = card["model"], card["intended_use"]
+    return [
+        f"# Model card: {_text(model['answer'])}",
+        f"{_text(model['kind'])[:1].upper()}{_text(model['kind'])[1:]}, trained by fairsilo "
+        f"{_text(model['fairsilo'])}. {_text(model['method'])}.",
+        f"It answers with a value of {_text(model['answer'])}: "
+        f"{', '.join(_text(name) for name in model['classes'])}.",
+        "## Intended use",
+        UNSAID if use is None else _text(use),
+    ]
 
 
-def _use(card: Card) -> str:
-    use = card["intended_use"]
-    return f"## Intended use\n\n{UNSAID if use is None else _text(use)}"
-
-
-def _data(card: Card) -> str:
+def _data(card: Card) -> list[str]:
     data = card["data"]
     rows = [
-        [
-            f"{_text(one['name'])}",
-            f"category, {one['values']} values" if "values" in one else "number",
-        ]
+        [_text(one["name"]), f"category, {one['values']} values" if "values" in one else "number"]
         for one in data["features"]
     ]
-    return "\n\n".join(
-        [
-            "## Data",
-            f"{_text(data['name'])}: {_count(data['training_rows'])} training rows of "
-            f"{plural(card['training']['clients'], 'client')}, {_count(data['test_rows'])} test "
-            f"rows; none of them is in this card. Groups by "
-            f"{_text(data['group_column'])}: {', '.join(map(_text, data['groups']))}"
-            f"{_pooled(data)}.",
-            _table(["feature", "kind"], rows),
-        ]
-    )
+    pooled = f", which pools {', '.join(map(_text, data['pooled']))}" if data["pooled"] else ""
+    return [
+        "## Data",
+        f"{_text(data['name'])}: {_count(data['training_rows'])} training rows of "
+        f"{plural(card['training']['clients'], 'client')}, {_count(data['test_rows'])} test rows; "
+        f"none of them is in this card. Groups by {_text(data['group_column'])}: "
+        f"{', '.join(map(_text, data['groups']))}{pooled}.",
+        _table(["feature", "kind"], rows),
+    ]
 
 
-def _pooled(data: Card) -> str:
-    """The groups that were pooled into the last one, if any."""
-    if not data["pooled"]:
-        return ""
-    return f", which pools {', '.join(map(_text, data['pooled']))}"
-
-
-def _fairness(card: Card) -> str:
+def _fairness(card: Card) -> list[str]:
     fairness = card["fairness"]
     limits = fairness["limits"]
     single = len(set(limits)) > 1
@@ -79,7 +62,7 @@ def _fairness(card: Card) -> str:
         if name is not None
     ]
     aim = f"Aim: {_text(fairness['means'])}. Compared: {'; '.join(names) or 'nothing'}."
-    return "\n\n".join(["## Fairness", aim, _limit(fairness, single)])
+    return ["## Fairness", aim, _limit(fairness, single)]
 
 
 def _limit(fairness: Card, single: bool) -> str:
@@ -105,7 +88,7 @@ def _limit(fairness: Card, single: bool) -> str:
     )
 
 
-def _metrics(card: Card) -> str:
+def _metrics(card: Card) -> list[str]:
     metrics = card["metrics"]
     rows = [
         [
@@ -118,18 +101,15 @@ def _metrics(card: Card) -> str:
         for key, title in metrics["titles"].items()
     ]
     average = "" if metrics["one_model"] else " Figures are averages over the clients' models."
-    return "\n\n".join(
-        [
-            "## Metrics on the test rows",
-            f"Intervals hold with {metrics['level']:.0%} confidence.{average}",
-            _table(
-                ["", "this model", "interval", "without a limit", "constant answer"], rows, right=1
-            ),
-        ]
-    )
+    heads = ["", "this model", "interval", "without a limit", "constant answer"]
+    return [
+        "## Metrics on the test rows",
+        f"Intervals hold with {metrics['level']:.0%} confidence.{average}",
+        _table(heads, rows, right=1),
+    ]
 
 
-def _groups(card: Card) -> str:
+def _groups(card: Card) -> list[str]:
     cells = [
         [
             _text(one["group"]),
@@ -154,53 +134,49 @@ def _groups(card: Card) -> str:
     ]
     heads = ["group", "class", "rows", "recognised", "interval", "mean loss"]
     gaps = ["pair", "rates", "interval", "losses", "interval", "Chebyshev"]
-    return "\n\n".join(
-        [
-            "## By group",
-            _table(heads, cells, right=2),
-            "Differences between groups:",
-            _table(gaps, pairs, right=1),
-        ]
-    )
+    return [
+        "## By group",
+        _table(heads, cells, right=2),
+        "Differences between groups:",
+        _table(gaps, pairs, right=1),
+    ]
 
 
-def _certificate(card: Card) -> str:
+def _certificate(card: Card) -> list[str]:
     found = card["certificate"]
     if not found:
-        return "## Certificate\n\nThis run has none."
+        return ["## Certificate", "This run has none."]
     lines = ["## Certificate", _text(found["statement"])]
     if found["bounds"]["chebyshev"] is not None:
         bounds = ", ".join(f"{name} {_number(value)}" for name, value in found["bounds"].items())
         lines.append(f"Bounds of the largest gap, with {found['level']:.0%} confidence: {bounds}.")
     if found["assumes"]:
         lines.append("What it assumes:")
-        lines.append("\n".join(f"- {_text(one)}" for one in found["assumes"]))
-    return "\n\n".join(lines)
+        lines.append(_bullets(found["assumes"]))
+    return lines
 
 
-def _privacy(card: Card) -> str:
+def _privacy(card: Card) -> list[str]:
     found = card["privacy"]
-    if found:
-        return f"## Privacy\n\n{_text(found['statement'])}"
-    return (
-        "## Privacy\n\nNo differential privacy: what training released, and the model itself, "
-        "may tell something of single training rows."
+    none = (
+        "No differential privacy: what training released, and the model itself, may tell "
+        "something of single training rows."
     )
+    return ["## Privacy", _text(found["statement"]) if found else none]
 
 
-def _training(card: Card) -> str:
+def _training(card: Card) -> list[str]:
     training = card["training"]
-    notes = "".join(f"\n\n{_text(note)}" for note in card["notes"])
-    return (
-        f"## Training\n\n{_count(training['rounds'])} rounds by {_text(training['solver'])}; "
-        f"{_text(training['reason'])}.{notes}"
-    )
+    ended = f"{_count(training['rounds'])} rounds by {_text(training['solver'])}"
+    return ["## Training", f"{ended}; {_text(training['reason'])}.", *map(_text, card["notes"])]
 
 
-def _limits(card: Card) -> str:
-    return "## What this does not say\n\n" + "\n".join(
-        f"- {_text(line)}" for line in card["limits"]
-    )
+def _limits(card: Card) -> list[str]:
+    return ["## What this does not say", _bullets(card["limits"])]
+
+
+def _bullets(lines: Sequence[object]) -> str:
+    return "\n".join(f"- {_text(line)}" for line in lines)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int | None = None) -> str:

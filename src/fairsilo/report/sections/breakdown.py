@@ -11,7 +11,7 @@ from fairsilo.report.charts import Dot, dots, histogram, ranked
 from fairsilo.report.charts.scale import Unit
 from fairsilo.report.html import Child, Html
 from fairsilo.report.sections.facts import Cell, Facts
-from fairsilo.report.sections.fair import MOST_ROWS, join_cut
+from fairsilo.report.sections.fair import folded, rates
 from fairsilo.report.text import count, defined, interval, number, percent, plain, plural
 
 NAMED, COLUMNS, LISTED = 10, 60, 1000
@@ -40,15 +40,10 @@ def _classes(facts: Facts) -> list[Child]:
     for cell in facts.cells:
         by_class.setdefault(cell.name, []).append(cell)
     charts = [
-        dots(
+        rates(
             f"Truly \u201c{name}\u201d",
-            [
-                Dot(c.group, c.rate, c.interval, note=_note(c, facts.protected))
-                for c in cells[:MOST_ROWS]
-            ],
-            unit="percent",
-            limits=(0.0, 1.0),
-            caption=join_cut("Share predicted right, with 95% whiskers", len(cells), "groups"),
+            [Dot(c.group, c.rate, c.interval, note=_note(c, facts.protected)) for c in cells],
+            "Share predicted right, with 95% whiskers",
         )
         for name, cells in by_class.items()
     ]
@@ -74,11 +69,9 @@ def _classes(facts: Facts) -> list[Child]:
         for c in facts.cells
     ]
     whole = table(columns, rows, caption="Every group and class, on the test rows")
-    folded = details(f"All {len(rows)} groups and classes in a table", whole)
-    return [
-        grid(*charts) if len(charts) <= MOST_CLASSES else None,
-        whole if len(rows) <= MOST_ROWS or len(charts) > MOST_CLASSES else folded,
-    ]
+    if len(charts) > MOST_CLASSES:
+        return [whole]
+    return [grid(*charts), folded(whole, len(rows), "groups and classes in a table")]
 
 
 def _note(cell: Cell, protected: str) -> str:

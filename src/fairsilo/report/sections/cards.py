@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairsilo.evaluate.intervals import Interval, wilson
+from fairsilo.evaluate.intervals import Interval, largest_of, wilson
 from fairsilo.report.blocks import section
 from fairsilo.report.charts.frame import pct
 from fairsilo.report.html import Html, el
@@ -45,7 +45,7 @@ _APART = "How far apart the groups\u2019 average losses are"
 def figures(facts: Facts) -> tuple[Figure, ...]:
     """The figures of a run: those of the paper, or those of the run's notion of fairness."""
     limited = ": what the limit is set on." if facts.epsilon is not None else "."
-    if facts.within_classes:
+    if facts.notion.within_classes:
         losses: Figure = ("dgeo_pooled", "Loss gap (DGEO)", False, _APART + limited)
         return (*_MODEL, _DEO, _FAIRNESS, _MEAN, losses)
     if facts.notion.alone:
@@ -128,11 +128,11 @@ def span_of(facts: Facts, key: str) -> Interval | None:
         return wilson(sum(c.right for c in facts.cells), sum(c.rows for c in facts.cells))
     if key not in ("deo", "rate_gap", "dgeo_pooled"):
         return None
-    pairs = facts.every_two if key == "deo" and not facts.within_classes else facts.pairs
+    pairs = facts.every_two if key == "deo" and not facts.notion.within_classes else facts.pairs
     if len(pairs) != 1:
         return None
-    span = pairs[0].normal() if key == "dgeo_pooled" else pairs[0].rate_interval
-    return span and _absolute(span)
+    span = pairs[0].normal() if key == "dgeo_pooled" else pairs[0].rate_interval()
+    return span and largest_of([span], [span])
 
 
 def _range(facts: Facts, key: str) -> Html | None:
@@ -140,9 +140,3 @@ def _range(facts: Facts, key: str) -> Html | None:
     if span is None:
         return None
     return el("small", interval(span), title="95% confidence interval on the test rows")
-
-
-def _absolute(span: Interval) -> Interval:
-    """The interval of the absolute value; it starts at zero if `span` contains zero."""
-    low, high = sorted((abs(span.low), abs(span.high)))
-    return Interval(0.0 if span.low <= 0 <= span.high else low, high)

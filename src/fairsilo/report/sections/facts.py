@@ -90,13 +90,8 @@ class Pair:
         a, b = self.a.rate, self.b.rate
         return None if a is None or b is None else a - b
 
-    @property
-    def rate_interval(self) -> Interval | None:
+    def rate_interval(self, level: float = LEVEL) -> Interval | None:
         """Newcombe's interval of the rate gap."""
-        return self.rates_within(LEVEL)
-
-    def rates_within(self, level: float) -> Interval | None:
-        """Newcombe's interval of the rate gap at the given level."""
         return newcombe(self.a.right, self.a.rows, self.b.right, self.b.rows, level)
 
     @property
@@ -183,11 +178,6 @@ class Facts:
         return _number(self.metrics.get("target_deo"))
 
     @property
-    def within_classes(self) -> bool:
-        """Whether the groups are compared within classes, which is what DEO and DGEO measure."""
-        return self.notion.within_classes
-
-    @property
     def rate_pairs(self) -> list[Pair]:
         """The pairs whose rates are compared: all pairs where each group is limited alone."""
         return self.every_two if self.notion.alone else self.pairs
@@ -248,11 +238,6 @@ class Facts:
         return not self.method.own_models or self.clients == 1
 
     @property
-    def alone(self) -> bool:
-        """Whether every client trained alone."""
-        return self.method.alone
-
-    @property
     def test_rows(self) -> int:
         """How many rows the model was tested on."""
         return int(self.metrics["test"].get("rows") or 0)
@@ -280,7 +265,7 @@ class Facts:
 
         None for separate training, which limits each client's gap on its own.
         """
-        if self.alone:
+        if self.method.alone:
             return None
         match self.metrics.get("estimator"):
             case "mean":

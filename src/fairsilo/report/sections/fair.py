@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from fairsilo.report.blocks import Column, details, grid, note, paragraph, section, table
 from fairsilo.report.charts import Dot, dots
@@ -55,33 +57,27 @@ def _guess(classes: int) -> str:
     return f"{number(math.log(classes), 2)} is a blind guess among {classes} classes"
 
 
+def rates(title: str, groups: Sequence[Dot], caption: str) -> Html:
+    """A chart of the groups' rates."""
+    cut = join_cut(caption, len(groups), "groups")
+    return dots(title, groups[:MOST_ROWS], unit="percent", limits=(0.0, 1.0), caption=cut)
+
+
 def _rates(facts: Facts) -> Html:
-    cells = _protected(facts)
-    shown = cells[:MOST_ROWS]
-    return dots(
-        RATES[facts.compares].format(protected=facts.protected),
-        [
-            Dot(n, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
-            for n, c in shown
-        ],
-        unit="percent",
-        limits=(0.0, 1.0),
-        caption=join_cut(f"{_share(facts)}, by group", len(cells), "groups"),
-    )
-
-
-def _share(facts: Facts) -> str:
-    """The title of the rates."""
-    if facts.notion.claims:
-        return f"Share predicted \u201c{facts.protected}\u201d"
-    return "Share predicted right"
+    answer = f"\u201c{facts.protected}\u201d" if facts.notion.claims else "right"
+    groups = [
+        Dot(n, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
+        for n, c in _protected(facts)
+    ]
+    title = RATES[facts.compares].format(protected=facts.protected)
+    return rates(title, groups, f"Share predicted {answer}, by group")
 
 
 def _rate_gaps(facts: Facts) -> Html:
     pairs = sorted(facts.rate_pairs, key=lambda p: -abs(p.rate_gap or 0.0))[:MOST_ROWS]
     return dots(
         "Difference between the groups",
-        [Dot(p.name, p.rate_gap, p.rate_interval, None, _sizes(p), p.short) for p in pairs],
+        [Dot(p.name, p.rate_gap, p.rate_interval(), None, _sizes(p), p.short) for p in pairs],
         unit="percent",
         signed=True,
         limits=(-1.0, 1.0),
@@ -161,10 +157,11 @@ def _pair_table(facts: Facts) -> Child:
         Column("95% bound (Chebyshev)", "figure"),
         Column("Within the limit?", "figure"),
     ]
+    newcombe: dict[str, Any] = {"rate": True, "signed": True, "why": _EMPTY}
     rows: list[list[Child]] = [
         [
             p.name,
-            *([] if alone else [p.rate_gap, _newcombe(p)]),
+            *([] if alone else [p.rate_gap, interval(p.rate_interval(), **newcombe)]),
             p.loss_gap,
             interval(p.normal(), signed=not alone, why=_FEW),
             interval(p.chebyshev(), signed=not alone, why=_FEW),
@@ -174,13 +171,12 @@ def _pair_table(facts: Facts) -> Child:
     ]
     who = "Every group" if alone else "Every pair of groups"
     whole = table(columns, rows, caption=f"{who}, on the test rows")
-    if len(rows) <= MOST_ROWS:
-        return whole
-    return details(f"All {len(rows)} pairs in a table", whole)
+    return folded(whole, len(rows), "pairs in a table")
 
 
-def _newcombe(pair: Pair) -> str:
-    return interval(pair.rate_interval, rate=True, signed=True, why=_EMPTY)
+def folded(whole: Html, rows: int, things: str) -> Html:
+    """A table, folded away if it is long."""
+    return whole if rows <= MOST_ROWS else details(f"All {rows} {things}", whole)
 
 
 def _within(pair: Pair) -> str:

@@ -87,25 +87,30 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
     gaps, forces = facts.columns("d"), facts.columns("mu")
     if not gaps:
         return []
-    if facts.method.limits == "tau":
-        return [_covariance(facts, rounds, gaps)]
     names = facts.constraint_names(len(gaps))
     limits = set(facts.constraint_limits(len(gaps)))
     epsilon = limits.pop() if len(limits) == 1 else None
+    title = f"Gap in {'rates' if facts.rates_limited else 'loss'} between the groups (D)"
+    rows, limit = "On the training rows.", "the limit"
+    if facts.method.limits == "tau":
+        # AgnosticFair bounds a covariance and has no multipliers.
+        epsilon, forces = facts.metrics.get("tau"), []
+        title = "Covariance of group and score"
+        rows, limit = "On the training rows, under the weights of the round.", "tau"
     many = ""
     if len(gaps) > APART:
         many = (
             f" There are {len(gaps)} constraints: the pale range holds all of them, "
             f"the lines are their median and the {LARGEST} that end largest."
         )
-    limit = "" if epsilon is None else " The shaded range is what the limit allows."
+    allowed = "" if epsilon is None else f" The shaded range is what {limit} allows."
     charts: list[Child] = [
         lines(
-            f"Gap in {'rates' if facts.rates_limited else 'loss'} between the groups (D)",
+            title,
             _select(rounds, gaps, names),
             x_title=_ROUND,
             band=None if epsilon is None else (-epsilon, epsilon),
-            caption=f"On the training rows.{limit}{many}",
+            caption=f"{rows}{allowed}{many}",
         )
     ]
     if forces:
@@ -118,19 +123,6 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
             )
         )
     return charts
-
-
-def _covariance(facts: Facts, rounds: Floats, values: list[Floats]) -> Html:
-    """The chart for AgnosticFair, which bounds a covariance and has no multipliers."""
-    tau = facts.metrics.get("tau")
-    limit = "" if tau is None else " The shaded range is what tau allows."
-    return lines(
-        "Covariance of group and score",
-        _select(rounds, values, facts.constraint_names(len(values))),
-        x_title=_ROUND,
-        band=None if tau is None else (-tau, tau),
-        caption=f"On the training rows, under the weights of the round.{limit}",
-    )
 
 
 def _select(rounds: Floats, columns: list[Floats], names: list[str]) -> list[Line]:

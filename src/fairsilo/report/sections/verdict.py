@@ -97,7 +97,7 @@ def on_test_rows(facts: Facts) -> Answer:
 
 def _span(facts: Facts, pair: Pair, level: float) -> Interval | None:
     """The interval of the limited gap: in rates with a target, else in losses."""
-    return pair.normal(level) if facts.target is None else pair.rates_within(level)
+    return pair.normal(level) if facts.target is None else pair.rate_interval(level)
 
 
 def certified(facts: Facts) -> bool:
@@ -115,7 +115,7 @@ def headline(facts: Facts) -> str:
         return "Training diverged: do not use this model"
     if reason.startswith("collapsed"):
         return "Collapsed: the model gives everyone the same answer"
-    if facts.alone:
+    if facts.method.alone:
         return "Every client trained alone, under a limit of its own"
     training = on_training_rows(facts)
     if training is not Answer.YES:
@@ -137,7 +137,7 @@ def lead(facts: Facts) -> str:
     schema, metrics = facts.description.get("schema", {}), facts.metrics
     rows = metrics["train"].get("rows")
     on = f" on {count(rows)} rows" if rows is not None else ""
-    together = " each alone" if facts.alone else " together" if facts.clients > 1 else ""
+    together = " each alone" if facts.method.alone else " together" if facts.clients > 1 else ""
     model = name_of(MODELS, metrics.get("model"))
     start = (
         f"{plural(facts.clients, 'client')}{together} trained {model}{on} to predict "
@@ -198,7 +198,7 @@ def _training_words(facts: Facts) -> Html:
     # Methods without a limit have no estimator; their gap is the one over all rows.
     how = name_of(ESTIMATORS, facts.metrics.get("estimator") or "pooled")
     gap = facts.training_gap
-    if facts.alone:
+    if facts.method.alone:
         return join(
             "Every client kept to the limit on its own rows, or tried to; no gap over all training "
             "rows was limited."
@@ -271,7 +271,7 @@ def _people(facts: Facts) -> Html | None:
     if not pairs:
         return None
     worst = max(pairs, key=lambda pair: abs(pair.rate_gap or 0.0))
-    span = worst.rate_interval
+    span = worst.rate_interval()
     sure = f" (95% confidence: {points(span.low)} to {points(span.high)})" if span else ""
     rates = [f"{percent(c.rate)} of \u201c{c.group}\u201d" for c in (worst.a, worst.b)]
     words = (
