@@ -18,7 +18,7 @@ from fairsilo.report.html import Child, Html
 
 Row = dict[Hashable, Any]
 Heads = Mapping[str, Column | str]
-"""The columns that name a row, by key."""
+"""The columns of a table by the keys of its rows."""
 
 SURE = (
     "The test rows are a sample, so every figure could be somewhat higher or lower in the "
@@ -66,73 +66,51 @@ def sure_dots(title: str, name: str, rows: Sequence[Row], names: Sequence[str]) 
 
 def sure_table(rows: Sequence[Row], heads: Heads) -> Html:
     """Accuracy and fairness with their intervals."""
-    columns: list[Column | str] = [
-        *heads.values(),
-        *(
-            Column(title, "figure")
-            for name in ("Accuracy", "Fairness")
-            for title in (name, "95% interval")
-        ),
-    ]
-    shown = [
-        [
-            *(row[key] for key in heads),
-            *(
-                text
-                for name in ("accuracy", "fairness")
-                for text in (f"{row[name]:.3f}", _span(_interval(row, name)))
-            ),
-        ]
-        for row in rows
-        if not pd.isna(row["accuracy"])
-    ]
-    return table(columns, shown, dense=True)
+    known = [{**row} for row in rows if not pd.isna(row["accuracy"])]
+    columns = {**heads}
+    for name in ("accuracy", "fairness"):
+        columns[name] = Column(name.capitalize(), "figure")
+        columns[f"{name} interval"] = Column("95% interval", "figure")
+        for row in known:
+            span = _interval(row, name)
+            row[f"{name} interval"] = "" if span is None else f"{span.low:.3f} to {span.high:.3f}"
+            row[name] = f"{row[name]:.3f}"
+    return _table(known, columns)
 
 
 def pays_table(rows: Sequence[Row], heads: Heads) -> Html:
     """Rates of the groups, and the least and most accurate client."""
     groups = [str(key) for key in rows[0] if str(key).startswith(RATE)]
-    columns: list[Column | str] = [
-        *heads.values(),
-        *(Column(f"{key.removeprefix(RATE)}: recognised", "percent") for key in groups),
-        Column("Least accurate client", "percent"),
-        Column("Most accurate client", "percent"),
-        Column("Largest gap of a client (DGEO)", "number", 3),
-    ]
-    figures = [*groups, "client_accuracy_least", "client_accuracy_most", "client_dgeo_largest"]
-    shown = [
-        [
-            *(row[key] for key in heads),
-            *(None if pd.isna(row.get(name)) else row[name] for name in figures),
-        ]
-        for row in rows
-        if not all(pd.isna(row.get(name)) for name in figures)
-    ]
-    return table(columns, shown, dense=True)
+    figures = {
+        **{key: Column(f"{key.removeprefix(RATE)}: recognised", "percent") for key in groups},
+        "client_accuracy_least": Column("Least accurate client", "percent"),
+        "client_accuracy_most": Column("Most accurate client", "percent"),
+        "client_dgeo_largest": Column("Largest gap of a client (DGEO)", "number", 3),
+    }
+    known = [row for row in rows if not all(pd.isna(row.get(name)) for name in figures)]
+    return _table(known, {**heads, **figures})
 
 
 def training_table(rows: Sequence[Row], heads: Heads) -> Html:
     """Rounds, bytes, and how training ended."""
-    columns: list[Column | str] = [
-        *heads.values(),
-        Column("Rounds", "count"),
-        Column("Sent by all clients", "size"),
-        Column("Received by all clients", "size"),
-        "Ended",
-    ]
-    shown = [
-        [
-            *(row[key] for key in heads),
-            *(
-                None if pd.isna(row.get(name)) else int(row[name])
-                for name in ("rounds", "bytes_up", "bytes_down")
-            ),
-            row["ending"] if isinstance(row["ending"], str) else "",
-        ]
+    figures = {
+        "rounds": Column("Rounds", "count"),
+        "bytes_up": Column("Sent by all clients", "size"),
+        "bytes_down": Column("Received by all clients", "size"),
+        "ending": "Ended",
+    }
+    trained = [
+        {**row, "ending": row["ending"] if isinstance(row["ending"], str) else ""}
         for row in rows
         if row.get("method") != TITLES["constant"]
     ]
-    return table(columns, shown, dense=True)
+    return _table(trained, {**heads, **figures})
+
+
+def _table(rows: Sequence[Row], columns: Heads) -> Html:
+    """A table with a line for each model."""
+    shown = [[None if pd.isna(row.get(key)) else row[key] for key in columns] for row in rows]
+    return table(list(columns.values()), shown, dense=True)
 
 
 def training_lines(rows: Sequence[Row], names: Sequence[str], prefix: str = "") -> list[Child]:
@@ -163,7 +141,3 @@ def _interval(row: Row, name: str) -> Interval | None:
     """The interval of a figure; None for results of earlier versions."""
     low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
     return None if pd.isna(low) or pd.isna(high) else Interval(float(low), float(high))
-
-
-def _span(interval: Interval | None) -> str:
-    return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
