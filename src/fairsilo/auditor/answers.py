@@ -1,7 +1,5 @@
 """A model's predictions for the rows: classes, and the loss of every row if it is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`fairsilo.audit`: audit a model in Python, through its predictions alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Add the silos' evidence and derive the findings from the sum: audit.json and audit.html."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

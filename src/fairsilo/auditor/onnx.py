@@ -6,8 +6,6 @@ Outputs: probabilities (a matrix, or a list of maps as the converter's ZipMap wr
 perhaps a predicted class; a matrix has its classes in the table's order, which is sorted.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

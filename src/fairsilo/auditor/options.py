@@ -1,7 +1,5 @@
 """The options of an audit, checked before anything is read."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run's limits on the gap in losses between two groups within a class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairsilo.evaluate.certificate import Names

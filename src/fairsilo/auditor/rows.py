@@ -1,7 +1,5 @@
 """The audited rows, the silos that hold them, and the groups and classes to compare."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An engine answers questions with sums over silos; it does not matter where the silos are."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np

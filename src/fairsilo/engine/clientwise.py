@@ -3,8 +3,6 @@
 Slower than `pooled` and the same numbers; the code of a silo's answer is the network's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from operator import add

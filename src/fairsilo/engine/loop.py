@@ -1,7 +1,5 @@
 """The plain loop of a solver against anything that answers queries: silos here or far away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

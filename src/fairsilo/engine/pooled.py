@@ -4,8 +4,6 @@ Because a round is a weighted sum over rows, the program need not know where one
 next begins. All other questions are answered as by `clientwise`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ which costs no privacy. The curvature of L is released with the first answer and
 at theta = 0 it is sum_j x_j x_j' / 4, an upper bound of what it is elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

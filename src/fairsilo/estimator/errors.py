@@ -1,7 +1,5 @@
 """Convert the package's errors for scikit-learn users: ValueError, with parameter names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

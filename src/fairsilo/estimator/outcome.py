@@ -1,7 +1,5 @@
 """What a fit leaves: one table of the rounds, one of the constraints, the reason it ended."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Load a run folder, from the command line or a network, as a fitted estimator."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Convert the estimator's parameters to the options of a run, which checks both alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any

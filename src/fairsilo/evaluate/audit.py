@@ -9,8 +9,6 @@ The intervals are those of `intervals`; `mean` has D +- z sqrt(sigma_avg^2 / N) 
 Undefined values are None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A model's results by group and class, and by client, for the report."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import reduce

@@ -17,8 +17,6 @@ certified if the Chebyshev bound of every pair is at most the pair's epsilon. If
 have a limit, the certificate covers only these.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ the loss gap is its D, and `rate_gap` compares the rates of correct predictions 
 the rates at which the claimed class is predicted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One method in one cell: every setting, every seed, on test and on validation rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace

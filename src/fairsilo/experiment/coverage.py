@@ -8,8 +8,6 @@ amount: then `pooled` estimates the mean over rows, and `mean` that over silos.
     python -m fairsilo.experiment.coverage
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from operator import add

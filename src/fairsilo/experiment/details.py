@@ -1,7 +1,5 @@
 """Details of a model beside its main figures: intervals, groups, clients, bytes, training."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

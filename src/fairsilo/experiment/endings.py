@@ -12,8 +12,6 @@ above it with a violation of at most 1e-3: the paper's solver comes to rest at
 |D| = epsilon + gamma lambda, gamma = 0.001, and so may never meet its own KKT test.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's Figures 1 and 2, in its layout: twelve panels each, as PNG and PDF."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

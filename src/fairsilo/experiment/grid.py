@@ -1,7 +1,5 @@
 """The paper's experiments: twelve cells, seven methods, grids of settings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import resources
 

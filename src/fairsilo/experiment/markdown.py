@@ -1,7 +1,5 @@
 """The results as a Markdown page: every cell of both tables with the paper's number beside ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

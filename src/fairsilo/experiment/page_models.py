@@ -1,7 +1,5 @@
 """Parts of pages about single models: intervals, groups and clients, training."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Common parts of the pages of compare, sweep and reproduce: figures, names, settings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The self-contained HTML pages of compare and sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page of reproduce: both tables, both figures and the theorems, as self-contained HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

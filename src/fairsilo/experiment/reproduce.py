@@ -1,7 +1,5 @@
 """Compute the missing parts of the results and report progress."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The results folder: one file (part) per cell and method, so that nothing is computed twice."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The tables of `compare` and `sweep`: one line for each method or epsilon, over all seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ the paper (`test`), or on validation rows (`validation`). The numbers are always
 of models trained on all training rows. EO, CEO and ST: mean and std over all 5N models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

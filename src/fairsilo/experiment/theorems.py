@@ -14,8 +14,6 @@ which is the event that Chebyshev's inequality bounds in the proof.
 A client whose rows miss a cell is drawn again, since the paper's estimate is not defined for it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

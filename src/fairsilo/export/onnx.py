@@ -9,8 +9,6 @@ Everything is computed in double precision, so that the results equal those of `
 up to the order of a few additions. Operators are from opset 17 and ai.onnx.ml 3 (2022).
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

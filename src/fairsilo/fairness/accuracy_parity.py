@@ -3,8 +3,6 @@
 D = L^a - L^b      rates: P(right | a) - P(right | b)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison

@@ -3,8 +3,6 @@
 D = L^a <= epsilon      for every group a; a loss is never negative, so |D| <= epsilon is that
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison

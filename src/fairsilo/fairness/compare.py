@@ -1,7 +1,5 @@
 """Who is compared with whom: every pair of groups, or each group with all the others."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Literal, get_args

@@ -6,8 +6,6 @@ The loss here is the one a row would have if its class were c, so that a constan
 as fair as can be, has D = 0 whatever the groups' shares of class c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison

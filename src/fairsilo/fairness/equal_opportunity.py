@@ -5,8 +5,6 @@
 The paper's DGEO, and what is trained unless another notion is asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison

@@ -3,8 +3,6 @@
 D = L^{a,c} - L^{b,c}  for all c      rates: P(predicted c | a, c) - P(predicted c | b, c)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairsilo.fairness.compare import Comparison

@@ -1,7 +1,5 @@
 """What a notion of fairness is: a name, words, and a choice of constraints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The notions of fairness by their names on the command line."""
 
-from __future__ import annotations
-
 from fairsilo.fairness.accuracy_parity import ACCURACY_PARITY
 from fairsilo.fairness.bounded_loss import BOUNDED_LOSS
 from fairsilo.fairness.demographic_parity import DEMOGRAPHIC_PARITY

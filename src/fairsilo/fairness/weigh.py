@@ -1,7 +1,5 @@
 """Weigh rows: every silo weighs its own, knowing only `Totals` of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce

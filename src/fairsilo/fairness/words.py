@@ -1,7 +1,5 @@
 """Constraints in words: who is compared with whom, and on which rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import compress
 

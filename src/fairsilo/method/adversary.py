@@ -17,8 +17,6 @@ spread, or, where all values are 0 or 1 (one-hot), 1 at the column's frequency. 
 category drawn apart have the same mean squared distance to a row as one drawn together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairsilo.arrays import Floats

@@ -9,8 +9,6 @@ and are not computed. The penalty is a mean of squares and free of tau, as in th
 code. tau, the trade-off, is the problem's epsilon.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairsilo.arrays import Floats

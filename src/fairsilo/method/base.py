@@ -1,7 +1,5 @@
 """What a method is: a name, what it needs, and a function from (problem, engine) to a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

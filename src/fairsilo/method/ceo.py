@@ -1,7 +1,5 @@
 """CEO: after any training, calibrated equalised odds fitted by every silo on its own rows."""
 
-from __future__ import annotations
-
 from fairsilo.method.base import Method
 from fairsilo.method.repair import FITS, train_and_repair
 from fairsilo.predictor.calibrated import fit_calibrated

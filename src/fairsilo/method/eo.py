@@ -1,7 +1,5 @@
 """EO: after any training, equalised odds fitted by every silo on its own rows."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from fairsilo.method.base import Method

@@ -1,7 +1,5 @@
 """FedAvg: no constraint. The exact federated gradient (one full-batch step a round), or SQP."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fairsilo.engine.base import Engine

@@ -1,7 +1,5 @@
 """FedFair, the paper's method: one constraint per pair of groups, estimated over all silos."""
 
-from __future__ import annotations
-
 from fairsilo.engine.base import Engine
 from fairsilo.method.base import Method, Trained, solved, who_takes_part
 from fairsilo.question.base import Problem

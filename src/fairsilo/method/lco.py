@@ -11,8 +11,6 @@ until all constraints hold, and none that is slack has a multiplier, to the tole
 the sums sees neither a D_i nor a multiplier.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

@@ -4,8 +4,6 @@ What a silo's repair needs of its rows are sums (`predictor.hits`). The repaired
 the silo. EO and CEO differ in what they make of these sums.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

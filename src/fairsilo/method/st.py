@@ -6,8 +6,6 @@ N models. Where all rows are in one process, the N solves are the runs of one ba
 Elsewhere each silo keeps its model and tells only how its training ended (`Separate`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -11,8 +11,6 @@ At the proxy's solution grad L + sum_k mu_k grad q_k = 0, and mu_k is zero unles
 rates is at its limit: an equilibrium of the game of Cotter, Jiang and Sridharan (2019).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Set a share of every silo's training rows aside for choosing a setting."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairsilo.partition.federation import Federation

@@ -1,7 +1,5 @@
 """A trained model as its user sees it: rows in, probabilities, classes and losses out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -11,8 +11,6 @@ That random share of its rows gets the score br_s. Where the trivial predictor c
 the group's own, mixing cannot help, and nothing is mixed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

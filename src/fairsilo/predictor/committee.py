@@ -4,8 +4,6 @@ For whoever asks them all (`fairsilo predict`, the estimator) the class is the m
 lower one on a tie) and the probability their mean. A committee of one is its member.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

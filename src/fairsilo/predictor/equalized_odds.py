@@ -11,8 +11,6 @@ Positive means the protected class. The variant `conditional`, known from public
 the groups' false-positive and false-negative rates instead of their errors.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -4,8 +4,6 @@ Post-processing wraps a base predictor, so that a kind is a path from the outerm
 model, such as `equalized_odds/plain`; wrapper number k keeps its arrays under `k.`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@
 The kernel is K(x_j, z_r) = exp(-|x_j - z_r|^2 / (2 sigma^2)) at reference points z.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

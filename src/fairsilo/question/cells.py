@@ -10,8 +10,6 @@ one more. A silo's messages are sums over cells, not divided by anything:
     outcomes    losses and rows predicted right of every (group, class) under a trained model
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

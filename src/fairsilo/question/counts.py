@@ -1,7 +1,5 @@
 """Counts of rows: all, of every cell (group, class), and who takes part in which constraint."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What silos say of a model on their rows: tallies, and each silo's own gap of every pair."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

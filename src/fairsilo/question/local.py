@@ -11,8 +11,6 @@ number of dual steps tells it to take its own: lambda becomes max(0, lambda + rh
 the question. At turn 0, where a training begins, all lambda are zero.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ lays it out: bias first, then the weights, feature by feature, so that with a co
 x it is one matrix (1 + features, outputs).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints

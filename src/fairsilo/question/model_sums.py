@@ -4,8 +4,6 @@ Logistic regression is computed in NumPy (`lr_sums`), any other model by the com
 simulation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints

@@ -1,7 +1,5 @@
 """One round of a solver: L, D_k, their gradients and the Hessian at (theta, mu)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The page of an audit, made from audit.json alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

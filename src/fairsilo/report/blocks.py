@@ -5,8 +5,6 @@
 Blocks are `Html`; plain strings given to them are text and get escaped.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import itertools

@@ -4,8 +4,6 @@ The contents follow Mitchell et al., "Model Cards for Model Reporting" (2019): w
 is for, the data, fairness, metrics by group with intervals, and what it does not say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The model card as Markdown, made from its plain data alone."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

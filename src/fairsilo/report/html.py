@@ -1,7 +1,5 @@
 """Safe markup: only `Html` is inserted as it is, everything else is escaped."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

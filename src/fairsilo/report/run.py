@@ -1,7 +1,5 @@
 """The page of a single run, made from the contents of its folder alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

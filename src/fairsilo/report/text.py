@@ -1,7 +1,5 @@
 """Numbers as text. An undefined value is an en dash with the reason, never NaN."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Every constraint by itself: its limit and its gaps, in losses and in rates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """metrics.json: what is known of a trained model, from tallies of rows."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Score a table with a saved run."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

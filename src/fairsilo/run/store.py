@@ -1,7 +1,5 @@
 """The run folder (design, section 7): written atomically, read back to the last bit."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import asdict, dataclass, replace

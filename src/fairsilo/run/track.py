@@ -4,8 +4,6 @@ Everything is logged after training, so that a slow store costs no round; the st
 before it, so that a wrong address costs no training.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time

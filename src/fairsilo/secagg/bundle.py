@@ -1,7 +1,5 @@
 """A silo's signed public keys for many rounds: the first message of a set-up."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

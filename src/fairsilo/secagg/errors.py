@@ -1,7 +1,5 @@
 """Exceptions of the protocol."""
 
-from __future__ import annotations
-
 from fairsilo.errors import FairSiloError
 
 

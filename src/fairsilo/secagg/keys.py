@@ -1,7 +1,5 @@
 """The silos' node keys: ECDSA keys from ssh-keygen, by which Flower identifies SuperNodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm

@@ -8,8 +8,6 @@ b_u: the self-mask seed; s_uv: X25519 of u's and v's keys of round r. PRG is Cha
 with a key derived by HKDF-SHA256. Each key is used for one stream only, so the nonce may be zero.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

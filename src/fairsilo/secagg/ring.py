@@ -13,8 +13,6 @@ that is bound * N * 2^-113: 1e-15 with the default bound 2^60 and 16 silos, inde
 other numbers. Integers up to 2^53 are exact.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

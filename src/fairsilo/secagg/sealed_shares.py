@@ -6,8 +6,6 @@ derive for this sender, recipient and pair of bundles. Each key encrypts one let
 may be zero. Decryption proves that the letter comes from the signer of the sender's bundle.
 """
 
-from __future__ import annotations
-
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 

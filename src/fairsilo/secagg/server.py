@@ -1,7 +1,5 @@
 """The server's side of secure aggregation: it relays messages and learns one sum per round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

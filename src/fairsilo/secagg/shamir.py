@@ -8,8 +8,6 @@ Operations on Python integers do not take constant time. That is out of scope: o
 can observe its timing.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ key; no silo reveals before it has seen t such signatures on the list it receive
 lists with t signatures each require more than N/3 silos that sign twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from fairsilo.secagg.agreement import Agreement

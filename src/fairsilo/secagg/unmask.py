@@ -5,8 +5,6 @@
 b_u comes from t shares of u's seed, the last term from t shares of v's mask key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

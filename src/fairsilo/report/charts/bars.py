@@ -1,7 +1,5 @@
 """Many values of one kind: sorted columns for dozens, a histogram for hundreds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Estimates with confidence intervals as whiskers, one row each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

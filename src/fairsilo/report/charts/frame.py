@@ -5,8 +5,6 @@ percentage and the vertical one is in pixels, so that a chart fills any width an
 its size. Only paths, which do not allow percentages, are in a stretched inner drawing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fairsilo.report.charts.scale import Scale

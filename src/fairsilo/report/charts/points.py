@@ -1,7 +1,5 @@
 """A scatter of points in named series, such as accuracy against fairness."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple

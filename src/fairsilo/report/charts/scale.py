@@ -1,7 +1,5 @@
 """Axes: map values to positions from 0 to 1, choose ticks and write their labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The section "Who pays for it?": results of every group in every class, and of every client."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

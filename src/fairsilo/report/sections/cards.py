@@ -1,7 +1,5 @@
 """Cards with the main figures, compared to unconstrained training and a constant predictor."""
 
-from __future__ import annotations
-
 from fairsilo.evaluate.intervals import Interval, largest_of, wilson
 from fairsilo.report.blocks import section
 from fairsilo.report.charts.frame import pct

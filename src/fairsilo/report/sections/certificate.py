@@ -3,8 +3,6 @@
 It is a section of report.html and audit.html, and a document of its own, certificate.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The contents of a run folder in the report's terms: cells, pairs of groups, training."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Fairness on test rows: rates and losses by group, with intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The sections with the settings and with the limitations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

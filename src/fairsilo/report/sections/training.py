@@ -1,7 +1,5 @@
 """How training went: loss, gaps, multipliers, distance from the optimum and bytes, by round."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairsilo.arrays import Floats

@@ -1,7 +1,5 @@
 """The verdict at the top of the page: is the limit kept on training rows and on test rows."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Names and phrases for readers who do not know the paper."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fairsilo.fairness import NOTIONS, Notion
