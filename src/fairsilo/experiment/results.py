@@ -1,6 +1,5 @@
 """The results folder: one file (part) per cell and method, so that nothing is computed twice."""
 
-import io
 import json
 import os
 import platform
@@ -75,10 +74,8 @@ class Results:
             made_by=json.dumps(machine()),
             seconds=seconds,
         )
-        buffer = io.BytesIO()
-        table.to_parquet(buffer, index=False, compression="zstd")
         file = self.file(path, cell, method)
-        write_atomic(file, buffer.getvalue())
+        write_atomic(file, table.to_parquet(index=False, compression="zstd"))
         self._read.pop(file, None)
 
     def read(self, path: str, cell: Cell, method: str) -> pd.DataFrame:

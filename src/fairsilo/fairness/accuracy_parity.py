@@ -5,9 +5,8 @@ D = L^a - L^b      rates: P(right | a) - P(right | b)
 
 from collections.abc import Sequence
 
-from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Gap
-from fairsilo.fairness.notion import Notion
+from fairsilo.fairness.notion import Comparison, Notion
 
 
 def accuracy_parity(

@@ -5,9 +5,8 @@ D = L^a <= epsilon      for every group a; a loss is never negative, so |D| <= e
 
 from collections.abc import Sequence
 
-from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Gap
-from fairsilo.fairness.notion import Notion
+from fairsilo.fairness.notion import Comparison, Notion
 
 
 def bounded_loss(

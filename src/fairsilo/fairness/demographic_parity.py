@@ -8,9 +8,8 @@ as fair as can be, has D = 0 whatever the groups' shares of class c.
 
 from collections.abc import Sequence
 
-from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Gap
-from fairsilo.fairness.notion import Notion
+from fairsilo.fairness.notion import Comparison, Notion
 
 
 def demographic_parity(

@@ -7,9 +7,8 @@ The paper's DGEO, and what is trained unless another notion is asked for.
 
 from collections.abc import Sequence
 
-from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint, Dgeo, Gap
-from fairsilo.fairness.notion import Notion
+from fairsilo.fairness.notion import Comparison, Notion
 
 
 def equal_opportunity(

@@ -5,10 +5,9 @@ D = L^{a,c} - L^{b,c}  for all c      rates: P(predicted c | a, c) - P(predicted
 
 from collections.abc import Sequence
 
-from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint
 from fairsilo.fairness.equal_opportunity import equal_opportunity
-from fairsilo.fairness.notion import Notion
+from fairsilo.fairness.notion import Comparison, Notion
 
 
 def equalized_odds(

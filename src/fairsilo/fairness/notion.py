@@ -1,11 +1,19 @@
-"""What a notion of fairness is: a name, words, and a choice of constraints."""
+"""What a notion of fairness is: a name, words, and a choice of constraints.
 
+Who is compared with whom is apart: every pair of groups, or each group with all the others.
+"""
+
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from fairsilo.fairness.compare import Comparison
 from fairsilo.fairness.constraint import Constraint
 
+Against = Literal["pairs", "rest"]
+AGAINST: tuple[Against, ...] = get_args(Against)
+Comparison = tuple[tuple[int, ...], tuple[int, ...]]
+"""Groups on either side, as indices."""
 Choose = Callable[[Sequence[Comparison], Sequence[int], int], tuple[Constraint, ...]]
 """From the comparisons, the protected classes and the number of classes to the constraints."""
 
@@ -30,3 +38,13 @@ class Notion:
     """Whether groups are compared in each protected class, which is what DEO and DGEO measure."""
     caveat: str = ""
     """What it leaves out, in a sentence or two, for reports."""
+
+
+def comparisons(groups: Sequence[int], against: Against) -> tuple[Comparison, ...]:
+    """The comparisons of the groups, in their order.
+
+    Of two groups each is the other's rest, so that there is one comparison in any case.
+    """
+    if against == "pairs" or len(groups) == 2:
+        return tuple(((a,), (b,)) for a, b in itertools.combinations(groups, 2))
+    return tuple(((a,), tuple(b for b in groups if b != a)) for a in groups)

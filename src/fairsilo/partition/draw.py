@@ -6,8 +6,7 @@ import numpy as np
 
 from fairsilo.errors import FairSiloError
 from fairsilo.partition.dirichlet import dirichlet
-from fairsilo.partition.iid import iid
-from fairsilo.partition.rows import Indices, stratified
+from fairsilo.partition.rows import Indices, equal_sizes, shuffled, stratified
 from fairsilo.partition.skewed import skewed
 
 Kind = Literal["iid", "skewed", "dirichlet"]
@@ -51,7 +50,9 @@ def draw(
     test, rest = stratified(np.arange(len(y)), y, test_size, rng)
     train = rest if len(rest) == train_size else stratified(rest, y, train_size, rng)[0]
     if kind == "iid":
-        parts = iid(train, clients, rng)
+        # Every client holds a random sample of the rows; sizes differ by one at most.
+        cuts = np.cumsum(equal_sizes(len(train), clients))[:-1]
+        parts = np.split(shuffled(train, rng), cuts)
     elif kind == "skewed":
         parts = skewed(train, y, clients, protected, rng)
     else:

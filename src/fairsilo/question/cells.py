@@ -20,7 +20,7 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Message, Release
 from fairsilo.fairness.constraint import Constraint, count_cells
-from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit, fitting
+from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit
 from fairsilo.sums.clipped import clipped_curvature, clipped_outcomes, clipped_sums
 from fairsilo.sums.rows import Rows, padded
 
@@ -91,7 +91,7 @@ class Cells(Noisy):
 
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, and only Newton asks for a curvature."""
-        fitting(self, theta=(problem.model.size,))
+        super().check(problem)
         if self.curvature and problem.solver.name != "newton":
             raise Unfit("only the solver newton asks for a curvature")
 
@@ -144,10 +144,6 @@ class Outcomes(Noisy):
     additive: ClassVar[bool] = True
 
     theta: Floats
-
-    def check(self, problem: Problem) -> None:
-        """Theta has the model's size."""
-        fitting(self, theta=(problem.model.size,))
 
     def length(self, problem: Problem) -> int:
         """Two for every cell."""

@@ -13,12 +13,7 @@ from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.report.sections.cards import figures, span_of
 from fairsilo.report.sections.facts import Cell, Facts, Pair
 from fairsilo.report.sections.verdict import price
-from fairsilo.report.sections.words import (
-    ESTIMATORS,
-    MODELS,
-    SOLVERS,
-    name_of,
-)
+from fairsilo.report.sections.words import ESTIMATORS, MODELS, SOLVERS, name_of
 
 Card = dict[str, Any]
 
@@ -71,7 +66,10 @@ def card(
         "metrics": {
             "level": LEVEL,
             "titles": {key: title for key, title, *_ in shown},
-            "test": {key: _figure(facts, key) for key, *_ in shown},
+            "test": {
+                key: {"value": facts.test(key), "interval": _ends(span_of(facts, key))}
+                for key, *_ in shown
+            },
             "without_a_limit": {key: facts.unconstrained(key) for key, *_ in shown},
             "constant_answer": {key: facts.constant(key) for key, *_ in shown},
             "one_model": facts.one_model,
@@ -113,10 +111,6 @@ def _feature(one: Mapping[str, Any]) -> Card:
     if one["kind"] == "number":
         return {"name": one["name"], "kind": "number"}
     return {"name": one["name"], "kind": "category", "values": len(one["values"])}
-
-
-def _figure(facts: Facts, key: str) -> Card:
-    return {"value": facts.test(key), "interval": _ends(span_of(facts, key))}
 
 
 def _cell(cell: Cell) -> Card:

@@ -14,13 +14,13 @@ from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, s
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
-from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss
+from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss, loss_gap, rate_gap
+from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
 from fairsilo.predictor import Predictor
 from fairsilo.predictor.answers import on_own_rows
 from fairsilo.question import Problem
 from fairsilo.question.evaluate import claimed
-from fairsilo.run.gaps import constraint_gaps, gaps_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import SETUP_EXCHANGES, Posed
@@ -159,6 +159,32 @@ def training_of(
         common=int(np.argmax(whole.cells.sum(axis=0))),
         gaps=[gaps_of(whole, pair) for pair in pairs],
     )
+
+
+def constraint_gaps(
+    posed: Posed,
+    limits: float | Sequence[float] | None,
+    train: Sequence[dict[str, float | None]] | None,
+    test: Tally,
+) -> list[dict[str, Any]]:
+    """What metrics.json says of each; without limits on losses, epsilon is None."""
+    count = len(posed.constraints)
+    each = [None] * count if limits is None else np.broadcast_to(limits, count).tolist()
+    seen = train or [{"loss": None, "rate": None}] * count
+    return [
+        {
+            "name": posed.describe(constraint),
+            "epsilon": limit,
+            "train": on_training_rows,
+            "test": gaps_of(test, constraint),
+        }
+        for constraint, limit, on_training_rows in zip(posed.constraints, each, seen, strict=True)
+    ]
+
+
+def gaps_of(tally: Tally, constraint: Constraint) -> dict[str, float | None]:
+    """The gap of a constraint in losses and in rates, on some rows."""
+    return {"loss": loss_gap(tally, constraint), "rate": rate_gap(tally, constraint)}
 
 
 def tallies_of_clients(

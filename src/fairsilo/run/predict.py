@@ -1,6 +1,5 @@
 """Score a table with a saved run."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +42,7 @@ def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write CSV or Parquet atomically."""
     if path.suffix == ".parquet":
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, index=False)
-        write_atomic(path, buffer.getvalue())
+        write_atomic(path, frame.to_parquet(index=False))
     else:
         write_atomic(path, frame.to_csv(index=False).encode())
 

@@ -1,6 +1,5 @@
 """The run folder (design, section 7): written atomically, read back to the last bit."""
 
-import io
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -52,10 +51,12 @@ class Saved:
 def save(run: Run, folder: Path) -> tuple[Path, ...]:
     """Write the run folder and return its files. model.json is removed first and written last:
     its presence means that the folder is complete."""
-    description, rounds = _describe(run), history(run)
+    models = run.trained.predictors
+    kind, tensors = to_tensors(models) if models else (NOWHERE, {})
+    description, rounds = _describe(run, kind), history(run)
     files = {
-        "model.safetensors": save_tensors(_tensors(run)),
-        "history.parquet": _parquet(rounds),
+        "model.safetensors": save_tensors(tensors),
+        "history.parquet": rounds.to_parquet(index=False),
         "metrics.json": _json(run.metrics),
         "card.md": card_markdown(card(description, run.metrics)).encode(),
         "certificate.md": certificate_text(description, run.metrics).encode(),
@@ -134,10 +135,6 @@ def history(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _tensors(run: Run) -> dict[str, np.ndarray]:
-    return to_tensors(run.trained.predictors)[1] if run.trained.predictors else {}
-
-
 def _compared(run: Run) -> list[dict[str, Any]]:
     """Who is compared with whom, by name: what the report needs to find the rows."""
     schema = run.prepared.schema
@@ -151,11 +148,10 @@ def _compared(run: Run) -> list[dict[str, Any]]:
     return found
 
 
-def _describe(run: Run) -> dict[str, Any]:
-    posed, models = run.prepared, run.trained.predictors
+def _describe(run: Run, kind: str) -> dict[str, Any]:
     return {
-        **_about(run.options, posed),
-        "kind": to_tensors(models)[0] if models else NOWHERE,
+        **_about(run.options, run.prepared),
+        "kind": kind,
         "epsilon": run.metrics["epsilon"],
         "compared": _compared(run),
         "trained": {
@@ -188,12 +184,6 @@ def _about(options: Options, posed: Posed) -> dict[str, Any]:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
-
-
-def _parquet(frame: pd.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class StaticSumGuard:
         if asked in shown:
             return
         # If one silo left or joined, the difference of the two sums reveals its share.
-        alone = any(len(one - other) == 1 for past in shown for one, other in _both(past, asked))
+        alone = any(1 in (len(past - asked), len(asked - past)) for past in shown)
         if alone or exposed([*shown, asked]) > exposed(shown):
             raise ProtocolError(
                 f"A static sum over {len(asked)} silos is refused: with the sums already shown it "
@@ -74,10 +74,6 @@ class StaticSumGuard:
         guard = cls()
         guard._shown = shown
         return guard
-
-
-def _both(one: frozenset[str], other: frozenset[str]) -> tuple[tuple[frozenset[str], ...], ...]:
-    return (one, other), (other, one)
 
 
 def exposed(sets: list[frozenset[str]]) -> set[str]:
