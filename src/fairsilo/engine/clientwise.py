@@ -20,18 +20,11 @@ from fairsilo.question.counts import Counts
 from fairsilo.solver.base import Outcome, Watch
 
 
-def silos_of(
-    train: Federation, test: Sequence[Part] | None = None, min_cell: int = 0
-) -> list[Silo]:
-    """The silos of a federation, with test rows of their own or without any."""
+def silos_of(train: Federation, min_cell: int = 0) -> list[Silo]:
+    """The silos of a federation, without test rows."""
     none = Part(train.y[:0], train.s[:0], train.x[:0])
     return [
-        Silo(
-            Part(train.y[own], train.s[own], train.x[own]),
-            none if test is None else test[i],
-            min_cell,
-            i,
-        )
+        Silo(Part(train.y[own], train.s[own], train.x[own]), none, min_cell, i)
         for i, own in enumerate(train.silos())
     ]
 

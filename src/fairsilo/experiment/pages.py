@@ -7,30 +7,28 @@ import pandas as pd
 
 from fairsilo.experiment.endings import RATE
 from fairsilo.experiment.grid import Cell, home_of, settings, solver_of
-from fairsilo.experiment.page_models import (
-    LINES,
-    PAYS,
-    REPAIRS,
-    SURE,
-    Heads,
-    Row,
-    pays_table,
-    sure_dots,
-    sure_table,
-    training_lines,
-    training_table,
-)
 from fairsilo.experiment.page_parts import (
     ENDINGS,
     HOW,
+    LINES,
+    PAYS,
+    REPAIRS,
     STRONG,
+    SURE,
+    Heads,
+    Row,
     about,
     curves,
     methods_explained,
+    pays_table,
     scatter_of,
     seeds_text,
     settings_table,
     spread,
+    sure_dots,
+    sure_table,
+    training_lines,
+    training_table,
 )
 from fairsilo.experiment.results import describe, machine
 from fairsilo.experiment.summary import words

@@ -6,28 +6,26 @@ import pandas as pd
 
 from fairsilo.experiment.figures import curve
 from fairsilo.experiment.grid import CELLS, TITLES, Cell
-from fairsilo.experiment.page_models import (
+from fairsilo.experiment.page_parts import (
+    ENDINGS,
+    HOW,
     LINES,
+    METHOD_WORDS,
     PAYS,
     REPAIRS,
     SURE,
     Row,
-    pays_table,
-    sure_dots,
-    sure_table,
-    training_lines,
-    training_table,
-)
-from fairsilo.experiment.page_parts import (
-    ENDINGS,
-    HOW,
-    METHOD_WORDS,
     curves,
     methods_explained,
+    pays_table,
     scatter_of,
     seeds_text,
     settings_table,
     spread,
+    sure_dots,
+    sure_table,
+    training_lines,
+    training_table,
 )
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.summary import compare_summary, words

@@ -32,11 +32,11 @@ def number(value: Number, digits: int = 3, *, signed: bool = False, why: str = U
     return _sign(value, signed) + f"{abs(value):,.{digits}f}"
 
 
-def percent(value: Number, digits: int = 1, *, signed: bool = False, why: str = UNDEFINED) -> str:
+def percent(value: Number, *, signed: bool = False, why: str = UNDEFINED) -> str:
     """55.5%."""
     if value is None or not math.isfinite(value):
         return missing(why)
-    shown = f"{abs(100 * value):.{digits}f}%"
+    shown = f"{abs(100 * value):.1f}%"
     # A value that rounds to zero has no sign.
     return shown if not float(shown[:-1]) else _sign(value, signed) + shown
 
@@ -108,9 +108,9 @@ def interval(
     return f"{show(value.low, signed=signed)} to {show(value.high, signed=signed)}"
 
 
-def plural(value: int, one: str, many: str | None = None) -> str:
+def plural(value: int, one: str) -> str:
     """1 client, 50 clients."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return f"{value:,} {one if value == 1 else one + 's'}"
 
 
 def listing(names: list[str], last: str = "and", most: int = 6) -> str:

@@ -48,14 +48,12 @@ def lines(
     series: Sequence[Line],
     *,
     x_title: str = "",
-    y_title: str = "",
     unit: Unit = "number",
     log_x: bool = False,
     log_y: bool = False,
     band: tuple[float, float] | None = None,
     caption: Child = None,
     points: bool = False,
-    limits: tuple[float, float] | None = None,
     height: int = 220,
     order: Sequence[str] = (),
 ) -> Html:
@@ -69,7 +67,7 @@ def lines(
     style = {name: order.index(name) if name in order else k for k, name in enumerate(names)}
     x_scale = fit([v for one in drawn for v in one.x], log=log_x, tight=not log_x)
     seen = [v for one in drawn for part in (one.y, one.low, one.high) for v in part]
-    y_scale = fit([*seen, *(band or ())], log=log_y, unit=unit, limits=limits)
+    y_scale = fit([*seen, *(band or ())], log=log_y, unit=unit)
     paths: list[Child] = []
     for one in drawn:
         paths.append(one.area(style[one.name], x_scale, y_scale, height))
@@ -84,7 +82,7 @@ def lines(
         _spoken(title, series),
         height,
         _constant_band(band, y_scale, height),
-        y_axis(y_scale, height, y_title),
+        y_axis(y_scale, height),
         x_axis(x_scale, height, x_title, whole=whole and not log_x),
         stretched(height, *paths),
         *marks,

@@ -5,8 +5,10 @@ from math import isfinite
 from typing import NamedTuple
 
 from fairsilo.report.charts.frame import canvas, figure, legend, mark, marker, x_axis, y_axis
-from fairsilo.report.charts.scale import Unit, fit
+from fairsilo.report.charts.scale import fit
 from fairsilo.report.html import Child, Html
+
+HEIGHT = 320
 
 
 class Point(NamedTuple):
@@ -23,10 +25,7 @@ def scatter(
     *,
     x_title: str = "",
     y_title: str = "",
-    x_unit: Unit = "number",
-    y_unit: Unit = "number",
     caption: Child = None,
-    height: int = 320,
     order: Sequence[str] = (),
     strong: str | None = None,
 ) -> Html:
@@ -44,14 +43,14 @@ def scatter(
         for name, points in series.items()
     }
     every = [point for points in kept.values() for point in points]
-    x_scale = fit([x for x, _, _ in every], unit=x_unit)
-    y_scale = fit([y for _, y, _ in every], unit=y_unit)
+    x_scale = fit([x for x, _, _ in every])
+    y_scale = fit([y for _, y, _ in every])
     names = (x_title or "x", y_title or "y")
     style = {name: order.index(name) if name in order else k for k, name in enumerate(kept)}
     marks = [
         mark(
             _tip(name, label, names, (x, y)),
-            marker(x_scale.at(x), height * (1 - y_scale.at(y)), style[name]),
+            marker(x_scale.at(x), HEIGHT * (1 - y_scale.at(y)), style[name]),
             color=style[name],
             series=style[name],
             strong=name == strong,
@@ -60,12 +59,12 @@ def scatter(
         for x, y, label in kept[name]
     ]
     axes = (
-        y_axis(y_scale, height, y_title),
-        x_axis(x_scale, height, x_title, lines=True),
+        y_axis(y_scale, HEIGHT, y_title),
+        x_axis(x_scale, HEIGHT, x_title, lines=True),
     )
     return figure(
         title,
-        canvas(title, height, *axes, *marks),
+        canvas(title, HEIGHT, *axes, *marks),
         caption=caption,
         legend=legend(style, "point"),
         kind="scatter",
