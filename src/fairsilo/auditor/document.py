@@ -79,8 +79,8 @@ def execute(options: AuditOptions) -> Document:
     )
     auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
     data, label, group = Path(options.data).name, rows.schema.label, rows.schema.group
-    named = {"model": model, "data": data, "label": label, "group": group}
-    return examine(rows, answers, auditor, limits, options.min_cell, **named)
+    about = {"model": model, "data": data, "label": label, "group": group}
+    return examine(rows, answers, auditor, limits, options.min_cell, **about)
 
 
 def examine(

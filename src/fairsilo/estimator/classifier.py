@@ -260,8 +260,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         x, s = self._rows(X, sensitive_features)
         seed = seed_of(random_state, default=self._kept.seed)
-        labels: npt.NDArray[Any] = self.classes_[self._kept.committee().labels(x, s, seed)]
-        return labels
+        return self.classes_[self._kept.committee().labels(x, s, seed)]
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Class probabilities, (n_samples, n_classes); parameters as for `predict`."""

@@ -53,7 +53,7 @@ def train(
         trained = train_by(options, problem, engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
         tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed)
-        reason = explain(problem, trained, tally, prepared)
+        reason, dp = explain(problem, trained, tally, prepared), None
     else:
         problem, private = begin(options, prepared, mechanism)
         trained = METHODS[options.method](problem, private)
@@ -62,12 +62,13 @@ def train(
         tolerance = private.under_noise(without(options, problem)).solver.tolerance
         plain = ending(trained.outcome, tolerance, tally, prepared.schema.classes)
         reason = private_ending(trained.outcome, plain)
+        dp = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
     return Fitted(
         trained,
         _history(options, prepared, trained),
         _constraints(prepared, classes, problem, trained, tally, options.method),
         reason,
-        mechanism and spent(mechanism.ledger, options.dp_noise, mechanism.smallest),
+        dp,
     )
 
 

@@ -124,8 +124,7 @@ def redraw(hits: Ints, rows: Ints, draws: int, seed: int) -> Floats:
     """Bootstrapped rates of several samples, (draws, samples); 0 for a sample without rows."""
     rng = np.random.Generator(np.random.PCG64(seed))
     again = rng.binomial(rows, (hits + 0.5) / (rows + 1), size=(draws, *rows.shape))
-    rates: Floats = again / np.maximum(rows, 1)
-    return rates
+    return again / np.maximum(rows, 1)
 
 
 def middle(values: Floats, level: float = LEVEL) -> Interval:

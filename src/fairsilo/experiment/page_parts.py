@@ -191,7 +191,7 @@ def pays_table(rows: Sequence[Row], heads: Heads) -> Html:
 
 def training_table(rows: Sequence[Row], heads: Heads) -> Html:
     """Rounds, bytes, and how training ended."""
-    figures = {
+    figures: dict[str, Column | str] = {
         "rounds": Column("Rounds", "count"),
         "bytes_up": Column("Sent by all clients", "size"),
         "bytes_down": Column("Received by all clients", "size"),

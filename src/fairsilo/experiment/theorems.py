@@ -71,8 +71,7 @@ def local_estimates(rng: np.random.Generator, people: Population, count: int) ->
         values = rng.choice(people.losses[cell], size=int(sizes[:, cell].sum()))
         starts = np.concatenate([[0], np.cumsum(sizes[:, cell])[:-1]])
         means.append(np.add.reduceat(values, starts) / sizes[:, cell])
-    gaps: Floats = means[0] - means[1]
-    return gaps
+    return means[0] - means[1]
 
 
 def check(seed: int = 0, draws: int = DRAWS) -> pd.DataFrame:

@@ -91,8 +91,7 @@ def large_enough(cells: Ints, min_cell: int) -> Ints:
 
     A silo decides that for itself, so that nobody sees a sum over one or two of its rows.
     """
-    kept: Ints = np.where(cells < min_cell, 0, cells)
-    return kept
+    return np.where(cells < min_cell, 0, cells)
 
 
 @dataclass(frozen=True)

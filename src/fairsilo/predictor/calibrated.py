@@ -37,8 +37,7 @@ class Calibrated:
     def probabilities(self, x: Floats, s: Ints) -> Floats:
         """The mean over the draw of the class probabilities, (n, 2)."""
         share, trivial = self._mixture(s)
-        mixed: Floats = (1 - share) * self.base.probabilities(x, s) + share * trivial
-        return mixed
+        return (1 - share) * self.base.probabilities(x, s) + share * trivial
 
     def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
         """One seeded draw per row; the base rate's label where it hits, else the base's label."""
@@ -51,8 +50,7 @@ class Calibrated:
         """The mean over the draw of the cross-entropy of every row."""
         share, trivial = self._mixture(s)
         flat: Floats = -np.log(np.take_along_axis(trivial, y[:, None], axis=1))
-        mixed: Floats = (1 - share[:, 0]) * self.base.losses(x, y, s) + (share * flat)[:, 0]
-        return mixed
+        return (1 - share[:, 0]) * self.base.losses(x, y, s) + (share * flat)[:, 0]
 
     def _mixture(self, s: Ints) -> tuple[Floats, Floats]:
         """For every row the share (n, 1) and the trivial predictor's probabilities (n, 2)."""

@@ -177,8 +177,7 @@ def matrix_of(triangle: Floats, size: int) -> Floats:
     upper, stretch = _triangle(size)
     matrix = np.zeros((size, size))
     matrix[upper] = triangle / stretch
-    whole: Floats = np.triu(matrix) + np.triu(matrix, 1).T
-    return whole
+    return np.triu(matrix) + np.triu(matrix, 1).T
 
 
 def _triangle(size: int) -> tuple[tuple[Ints, Ints], Floats]:

@@ -73,8 +73,7 @@ def linear_sums(
     pushed = mu @ v
 
     def gradient(weights: Floats, slopes: Floats) -> Floats:
-        flat: Floats = (z.T @ (weights[:, None] * slopes)).reshape(-1)
-        return flat
+        return (z.T @ (weights[:, None] * slopes)).reshape(-1)
 
     parts = [np.array([w @ losses]), v @ values, gradient(w, slope)]
     if order == "lagrangian":
@@ -112,5 +111,4 @@ def _triangle(z: Floats, bend: Floats) -> Floats:
         for b in range(outputs):
             hess[:, a, :, b] = z.T @ (bend[:, a, b][:, None] * z)
     size = inputs * outputs
-    triangle: Floats = hess.reshape(size, size)[np.triu_indices(size)]
-    return triangle
+    return hess.reshape(size, size)[np.triu_indices(size)]

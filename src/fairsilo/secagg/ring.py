@@ -35,8 +35,7 @@ def exponents(bound: ArrayLike, silos: int, size: int) -> NDArray[np.int64]:
     if not 1 <= silos <= MOST_SILOS:
         raise FairSiloError(f"Secure aggregation adds at most {MOST_SILOS} silos, not {silos}.")
     mantissa, power = np.frexp(limits * silos)
-    result: NDArray[np.int64] = np.where(mantissa == 0.5, power - 1, power).astype(np.int64)
-    return result
+    return np.where(mantissa == 0.5, power - 1, power).astype(np.int64)
 
 
 def encode(values: ArrayLike, silos: int, bound: ArrayLike = DEFAULT_BOUND) -> Words:
@@ -62,8 +61,7 @@ def decode(words: Words, silos: int, bound: ArrayLike = DEFAULT_BOUND) -> Floats
     high, low = words[:size].view(np.int64), words[size:]
     carried = high + (low >> np.uint64(LOW_BITS)).astype(np.int64)
     rest = (low & np.uint64(2**LOW_BITS - 1)).astype(np.float64)
-    total: Floats = np.ldexp(carried.astype(np.float64) + np.ldexp(rest, -LOW_BITS), -shift)
-    return total
+    return np.ldexp(carried.astype(np.float64) + np.ldexp(rest, -LOW_BITS), -shift)
 
 
 def _check(numbers: Floats, bound: Floats) -> None:
