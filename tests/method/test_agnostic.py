@@ -15,8 +15,7 @@ from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine import silos_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
-from fairsilo.method.adversary import ALPHA_MAX, covariance_row, worst_weights
-from fairsilo.method.af import ROUNDS, STEPS, _Game, af
+from fairsilo.method.af import ALPHA_MAX, ROUNDS, STEPS, _Game, af, covariance_row, worst_weights
 from fairsilo.method.fedavg import fedavg
 from fairsilo.model import mlp
 from fairsilo.partition.federation import Federation

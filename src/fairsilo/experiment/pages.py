@@ -1,6 +1,6 @@
 """The self-contained HTML pages of compare and sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,14 @@ from fairsilo.report.blocks import Column, grid, paragraph, table, table_page
 from fairsilo.report.charts import Line, lines
 from fairsilo.report.html import Child, Html
 
+_CHOSEN = {
+    "fedfair": "FedFair (epsilon)",
+    "lco": "LCO (epsilon)",
+    "st": "ST (epsilon)",
+    "af": "AF (tau)",
+}
+"""Methods with a setting to choose, and what it is."""
+
 
 def compare_page(
     cell: Cell,
@@ -50,6 +58,11 @@ def compare_page(
     rows = summary.to_dict("records")
     best = [row for row in rows if row["chosen_on"] in ("", "test")]
     names = [row["method"] for row in best]
+    heads: Heads = {
+        "method": "Method",
+        "setting": Column("Setting", "figure"),
+        "chosen_on": "Chosen on",
+    }
     sections: list[tuple[str, list[Child]]] = [
         (
             "Accuracy against fairness",
@@ -71,34 +84,21 @@ def compare_page(
                     "choose has two rows: chosen on the test rows, as the paper did, and "
                     "honestly, on validation rows."
                 ),
-                _methods_table(rows),
+                _figures([{**row, "setting": _setting(row["setting"])} for row in rows], heads),
                 paragraph(ENDINGS),
             ],
         ),
         *_models(best, names, {"method": "Method"}),
         ("The methods", [methods_explained([row["method"] for row in rows])]),
-        (
-            "Settings",
-            [
-                settings_table(
-                    [
-                        ("Command", command),
-                        ("Made by", describe(machine())),
-                        ("Seeds", seeds_text(seeds)),
-                        ("Solver", _solver(path, cell, "fedfair")),
-                        *(
-                            (f"Settings of {name}", _listed(settings(cell, code)))
-                            for code, name in (
-                                ("fedfair", "FedFair (epsilon)"),
-                                ("lco", "LCO (epsilon)"),
-                                ("st", "ST (epsilon)"),
-                                ("af", "AF (tau)"),
-                            )
-                            if code in parts
-                        ),
-                    ]
-                )
-            ],
+        _settings(
+            command,
+            seeds,
+            _solver(path, cell, "fedfair"),
+            *(
+                (f"Settings of {name}", ", ".join(f"{value:g}" for value in settings(cell, code)))
+                for code, name in _CHOSEN.items()
+                if code in parts
+            ),
         ),
     ]
     title = f"{cell.title}: all methods"
@@ -110,7 +110,7 @@ def sweep_page(
 ) -> str:
     """Fairness and accuracy against epsilon."""
     x = summary["epsilon"].tolist()
-    names = [f"epsilon {value:g}" for value in x]
+    names, heads = [f"epsilon {value:g}" for value in x], {"name": Column("Epsilon", "figure")}
     rows = summary.assign(name=[f"{value:g}" for value in x]).to_dict("records")
     sections: list[tuple[str, list[Child]]] = [
         (
@@ -122,24 +122,12 @@ def sweep_page(
                     summary,
                     f"Mean and standard deviation over {seeds} random data sets",
                 ),
-                _sweep_table(rows),
+                _figures(rows, heads, {"dgeo_pooled": "Difference of losses (DGEO)"}),
                 paragraph(ENDINGS.replace(" and below FedFair's", "")),
             ],
         ),
-        *_models(rows, names, {"name": Column("Epsilon", "figure")}, _rate_lines(x, summary)),
-        (
-            "Settings",
-            [
-                settings_table(
-                    [
-                        ("Command", command),
-                        ("Made by", describe(machine())),
-                        ("Seeds", seeds_text(seeds)),
-                        ("Solver", _solver(path, cell, method)),
-                    ]
-                )
-            ],
-        ),
+        *_models(rows, names, heads, _rate_lines(x, summary)),
+        _settings(command, seeds, _solver(path, cell, method)),
     ]
     title = f"{cell.title}: {method} against epsilon"
     return table_page(title, sections, lead=_sweep_lead(rows), header=[about(cell), HOW])
@@ -180,44 +168,19 @@ def _sweep_lead(rows: list[Row]) -> str:
     )
 
 
-def _methods_table(rows: list[Row]) -> Html:
+def _figures(rows: list[Row], heads: Heads, more: Mapping[str, str] | None = None) -> Html:
+    """Mean and spread of the metrics and of `more`, by key and title, and how training ended."""
+    titles = {name: name.replace("_", " ").capitalize() for name in METRICS} | {**(more or {})}
     columns: list[Column | str] = [
-        "Method",
-        Column("Setting", "figure"),
-        "Chosen on",
-        *(Column(name.replace("_", " ").capitalize(), "figure") for name in METRICS),
-        Column("Balanced accuracy", "number", 3),
-        "Training",
-    ]
-    return table(
-        columns,
-        [
-            [
-                row["method"],
-                _setting(row["setting"]),
-                row["chosen_on"],
-                *(spread(row[name], row[f"{name}_std"]) for name in METRICS),
-                row["balanced_accuracy"],
-                _words(row),
-            ]
-            for row in rows
-        ],
-        dense=True,
-    )
-
-
-def _sweep_table(rows: list[Row]) -> Html:
-    columns: list[Column | str] = [
-        Column("Epsilon", "figure"),
-        *(Column(name.replace("_", " ").capitalize(), "figure") for name in METRICS),
-        Column("Difference of losses (DGEO)", "figure"),
+        *heads.values(),
+        *(Column(title, "figure") for title in titles.values()),
         Column("Balanced accuracy", "number", 3),
         "Training",
     ]
     shown = [
         [
-            f"{row['epsilon']:g}",
-            *(spread(row[name], row[f"{name}_std"]) for name in (*METRICS, "dgeo_pooled")),
+            *(row[key] for key in heads),
+            *(spread(row[name], row[f"{name}_std"]) for name in titles),
             row["balanced_accuracy"],
             _words(row),
         ]
@@ -287,9 +250,12 @@ def _solver(path: str, cell: Cell, method: str) -> str:
     return f"{solver.name}, at most {rounds:,} rounds"
 
 
+def _settings(
+    command: str, seeds: int, solver: str, *more: tuple[str, str]
+) -> tuple[str, list[Child]]:
+    made = [("Command", command), ("Made by", describe(machine())), ("Seeds", seeds_text(seeds))]
+    return "Settings", [settings_table([*made, ("Solver", solver), *more])]
+
+
 def _setting(value: float | None) -> str:
     return "" if value is None or pd.isna(value) else f"{value:g}"
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:g}" for value in values)

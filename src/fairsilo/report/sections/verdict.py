@@ -37,7 +37,18 @@ _SIGNS = {
     Answer.NONE: "M3 7H11",
 }
 
-
+_ON_TRAINING = {
+    Answer.YES: "Limit met",
+    Answer.NO: "Limit missed",
+    Answer.UNSURE: "Not measured",
+    Answer.NONE: "No limit",
+}
+_ON_TEST = {
+    Answer.YES: "Test rows agree",
+    Answer.NO: "Test rows disagree",
+    Answer.UNSURE: "Test rows unsure",
+    Answer.NONE: "On test rows",
+}
 _RATES_SAY = {
     Answer.YES: "On rows it never saw, the rates are within the target, with 95% confidence.",
     Answer.UNSURE: "Rows it never saw do not settle whether the rates are within the target: more "
@@ -163,10 +174,12 @@ def lead(facts: Facts) -> str:
 
 def findings(facts: Facts) -> Html:
     """The verdict in three lines: training rows, test rows, and what it means for people."""
+    training, test = on_training_rows(facts), on_test_rows(facts)
+    badge = {**_ON_TRAINING, **({Answer.UNSURE: "Within the noise"} if facts.gap_noise else {})}
     return el(
         "ul",
-        _finding(on_training_rows(facts), _training_badge(facts), _training_words(facts)),
-        _finding(on_test_rows(facts), _test_badge(facts), _test_words(facts)),
+        _finding(training, badge[training], _training_words(facts)),
+        _finding(test, _ON_TEST[test], _test_words(facts)),
         _people(facts),
         *(_finding(Answer.UNSURE, "Take note", text) for text in _warnings(facts)),
         class_="findings",
@@ -181,15 +194,6 @@ def _finding(answer: Answer, badge: str, *words: Child) -> Html:
         el("p", *words),
         class_="finding",
     )
-
-
-def _training_badge(facts: Facts) -> str:
-    return {
-        Answer.YES: "Limit met",
-        Answer.NO: "Limit missed",
-        Answer.UNSURE: "Within the noise" if facts.gap_noise else "Not measured",
-        Answer.NONE: "No limit",
-    }[on_training_rows(facts)]
 
 
 def _training_words(facts: Facts) -> Html:
@@ -218,15 +222,6 @@ def _training_words(facts: Facts) -> Html:
     if facts.epsilon is not None:
         words += f"; the limit is {plain(facts.epsilon)}"
     return join(f"{words}.")
-
-
-def _test_badge(facts: Facts) -> str:
-    return {
-        Answer.YES: "Test rows agree",
-        Answer.NO: "Test rows disagree",
-        Answer.UNSURE: "Test rows unsure",
-        Answer.NONE: "On test rows",
-    }[on_test_rows(facts)]
 
 
 def _test_words(facts: Facts) -> Html:
