@@ -13,7 +13,6 @@ over a network where all silos have your package, declare it as an entry point:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -33,12 +32,8 @@ from fairsilo.solver import Newton, Watch
 
 
 @dataclass(frozen=True, eq=False)
-class Missed(Question):
+class Missed(Question, kind="missed", moving=True, additive=True):
     """A question of its own: of every group, how many rows a guess would serve better."""
-
-    kind: ClassVar[str] = "missed"
-    moving: ClassVar[bool] = True
-    additive: ClassVar[bool] = True
 
     theta: Floats
 

@@ -5,7 +5,6 @@ the silo. EO and CEO differ in what they make of these sums.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,10 +22,8 @@ FITS: dict[str, Fit] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Repair(Question):
+class Repair(Question, kind="repair"):
     """Fit a repair of the model theta, or of the silo's own, and keep the repaired model."""
-
-    kind: ClassVar[str] = "repair"
 
     fit: str
     theta: Floats

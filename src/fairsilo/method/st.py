@@ -8,7 +8,6 @@ Elsewhere each silo keeps its model and tells only how its training ended (`Sepa
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -167,10 +166,8 @@ class Told:
     notes: tuple[str, ...]
 
 
-class Separate(Question):
+class Separate(Question, kind="separate"):
     """Train alone, keep the model, tell how it ended."""
-
-    kind: ClassVar[str] = "separate"
 
     def length(self, problem: Problem) -> int:
         """One, four flags, four figures, and gap and multiplier of every constraint."""

@@ -10,7 +10,6 @@ them could have any column of the table tallied.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -33,10 +32,8 @@ COLUMNS = (CLASSES, PROBABILITIES)
 
 
 @dataclass(frozen=True, eq=False)
-class Answers(Question):
+class Answers(Question, kind="answers"):
     """Evidence of the model whose answers are in the silo's own columns, less its small cells."""
-
-    kind: ClassVar[str] = "answers"
 
     what: str
     test_only: bool = False

@@ -8,7 +8,6 @@ The kernel is K(x_j, z_r) = exp(-|x_j - z_r|^2 / (2 sigma^2)) at reference point
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,11 +44,8 @@ class ColumnSums:
         return np.where(self.off_binary == 0, uniform < mean, mean + spread * normal)
 
 
-class Spread(Question):
+class Spread(Question, kind="spread", additive=True):
     """Sums of the encoded columns, asked once."""
-
-    kind: ClassVar[str] = "spread"
-    additive: ClassVar[bool] = True
 
     def length(self, problem: Problem) -> int:
         """One, and three for every column."""
@@ -67,10 +63,7 @@ class Spread(Question):
 
 
 @dataclass(frozen=True, eq=False)
-class _AtPoint(Question):
-    moving: ClassVar[bool] = True
-    additive: ClassVar[bool] = True
-
+class _AtPoint(Question, moving=True, additive=True):
     theta: Floats
     points: Floats
     """The reference points, one after the other."""
@@ -112,10 +105,8 @@ class AttackSums:
     """sum_j u_j over the rows of the two groups."""
 
 
-class Attack(_AtPoint):
+class Attack(_AtPoint, kind="attack"):
     """The coefficients of the program for the worst row weights at theta."""
-
-    kind: ClassVar[str] = "attack"
 
     def length(self, problem: Problem) -> int:
         """Four for every point, and two."""
@@ -149,10 +140,8 @@ class TiltSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Tilt(_AtPoint):
+class Tilt(_AtPoint, kind="tilt"):
     """The sums of a gradient step under the row weights w_j = start + sum_r alpha_r K_jr."""
-
-    kind: ClassVar[str] = "tilt"
 
     weighting: Floats
     """start, alpha (R numbers), sbar_w."""

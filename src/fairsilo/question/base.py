@@ -164,7 +164,12 @@ class Question(ABC):
     """Whether the answer carries noise: such questions only are asked of training rows under
     differential privacy."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **told: str | bool) -> None:
+        """Set `kind`, `moving`, `additive` and `private`, as far as the class says them."""
+        for name, value in told.items():
+            if name not in ("kind", "moving", "additive", "private"):
+                raise TypeError(f"a question has no {name!r}")
+            setattr(cls, name, value)
         if cls.kind:
             QUESTIONS[cls.kind] = cls
 
@@ -197,10 +202,8 @@ class Question(ABC):
         return []
 
 
-class Noisy(Question):
+class Noisy(Question, private=True):
     """The base of questions whose answer is a list of messages that carry noise."""
-
-    private: ClassVar[bool] = True
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The messages in one vector, before any noise."""

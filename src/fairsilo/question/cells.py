@@ -12,7 +12,6 @@ one more. A silo's messages are sums over cells, not divided by anything:
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -49,11 +48,8 @@ def promised(problem: Problem) -> Promise:
     return problem.promise
 
 
-class NoisyCounts(Noisy):
+class NoisyCounts(Noisy, kind="noisy-counts", additive=True):
     """Rows of every (group, class)."""
-
-    kind: ClassVar[str] = "noisy-counts"
-    additive: ClassVar[bool] = True
 
     def length(self, problem: Problem) -> int:
         """One for every cell."""
@@ -74,12 +70,8 @@ class NoisyCounts(Noisy):
 
 
 @dataclass(frozen=True, eq=False)
-class Cells(Noisy):
+class Cells(Noisy, kind="cells", moving=True, additive=True):
     """Gradients and losses of every cell at theta, and the curvature of L where asked for."""
-
-    kind: ClassVar[str] = "cells"
-    moving: ClassVar[bool] = True
-    additive: ClassVar[bool] = True
 
     theta: Floats
     curvature: bool
@@ -137,11 +129,8 @@ class Cells(Noisy):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes(Noisy):
+class Outcomes(Noisy, kind="outcomes", additive=True):
     """Losses and rows predicted right of every (group, class) under a trained model."""
-
-    kind: ClassVar[str] = "outcomes"
-    additive: ClassVar[bool] = True
 
     theta: Floats
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from fairsilo.data.encoder import EncoderSums
 
 
-class Columns(Question):
+class Columns(Question, kind="columns", additive=True):
     """Rows, then count, sum and sum of squares of every numeric column."""
-
-    kind: ClassVar[str] = "columns"
-    additive: ClassVar[bool] = True
 
     def length(self, problem: Problem) -> int:
         """One, and three for every numeric column."""
@@ -51,11 +48,8 @@ class Columns(Question):
         return ""
 
 
-class NoisyColumns(Noisy):
+class NoisyColumns(Noisy, kind="noisy-columns", additive=True):
     """Rows, and of every numeric column missing cells, sum and squares within its bounds."""
-
-    kind: ClassVar[str] = "noisy-columns"
-    additive: ClassVar[bool] = True
 
     def length(self, problem: Problem) -> int:
         """One, and three for every numeric column."""

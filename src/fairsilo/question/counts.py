@@ -1,7 +1,6 @@
 """Counts of rows: all, of every cell (group, class), and who takes part in which constraint."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fairsilo.arrays import Floats
 from fairsilo.fairness.constraint import Totals, count_cells
@@ -9,10 +8,8 @@ from fairsilo.question.base import Problem, Question, Silo, Unfit
 
 
 @dataclass(frozen=True, eq=False)
-class Counts(Question):
+class Counts(Question, kind="counts"):
     """What a silo must know of the federation to weigh its rows."""
-
-    kind: ClassVar[str] = "counts"
 
     rest: bool = False
     """Whether to leave out the rows that each silo sets aside."""

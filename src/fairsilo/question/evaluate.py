@@ -1,7 +1,6 @@
 """What silos say of a model on their rows: tallies, and each silo's own gap of every pair."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,10 +15,8 @@ Seen = tuple[Evidence | None, Evidence]
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluate(Question):
+class Evaluate(Question, kind="evaluate"):
     """Evidence of training and test rows under the model theta, or under each silo's own."""
-
-    kind: ClassVar[str] = "evaluate"
 
     theta: Floats
     """Without numbers: each silo's own model."""

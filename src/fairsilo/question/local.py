@@ -12,7 +12,6 @@ the question. At turn 0, where a training begins, all lambda are zero.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,11 +24,8 @@ from fairsilo.solver.base import Order, Sums
 
 
 @dataclass(frozen=True, eq=False)
-class Local(Question):
+class Local(Question, kind="local", moving=True):
     """The augmented Lagrangian at theta, multipliers and gaps staying in the silos."""
-
-    kind: ClassVar[str] = "local"
-    moving: ClassVar[bool] = True
 
     theta: Floats
     rho: float

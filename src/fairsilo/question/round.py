@@ -1,7 +1,6 @@
 """One round of a solver: L, D_k, their gradients and the Hessian at (theta, mu)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,11 +17,8 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Round(Question):
+class Round(Question, kind="round", moving=True):
     """Weighted sums over rows at a point; the weights follow from the counts of all silos."""
-
-    kind: ClassVar[str] = "round"
-    moving: ClassVar[bool] = True
 
     theta: Floats
     mu: Floats
