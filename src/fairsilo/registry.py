@@ -1,7 +1,5 @@
 """Named things that other packages can add to, through entry points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points

@@ -11,8 +11,6 @@ so a plan hands out shares of 1/z^2, and checking whether one more release fits 
 epsilon spent is computed by `dp-accounting` from the sequence of releases.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ variance sigma^2 / t, so that any such sum has at least sigma^2, whichever silos
 secure aggregation each silo's message is seen alone, and each adds all of the noise (t = 1).
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

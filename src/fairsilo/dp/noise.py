@@ -8,8 +8,6 @@ the grid, rounded afterwards. Rounding X moves every coordinate by up to g/2, wh
 the sensitivity.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

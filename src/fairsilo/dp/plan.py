@@ -7,8 +7,6 @@
 The three shares are of 1/z^2 (see `budget`). All R rounds get equal parts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairsilo.arrays import Floats, Ints
+from fairsilo.arrays import Floats, Ints, Summed
 from fairsilo.evaluate.intervals import Moments
 from fairsilo.evaluate.metrics import Side, finite, loss_sides, rate_sides
 from fairsilo.evaluate.tally import Tally
@@ -26,7 +26,7 @@ from fairsilo.fairness.constraint import Constraint
 
 
 @dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(Summed):
     """For each pair of groups, sums over the silos that have rows in both of its cells."""
 
     silos: Floats
@@ -37,14 +37,6 @@ class Gaps:
     """How many of them know their own variance, for which both cells need two rows."""
     variance: Floats
     """sum_i Var_i over these."""
-
-    def __add__(self, other: Gaps) -> Gaps:
-        return Gaps(
-            self.silos + other.silos,
-            self.total + other.total,
-            self.sure + other.sure,
-            self.variance + other.variance,
-        )
 
     @classmethod
     def of_silo(cls, sides: Sequence[Sequence[Side]]) -> Gaps:
@@ -75,7 +67,7 @@ class Gaps:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(Summed):
     """Everything that an audit, a run's metrics and its certificate are made from."""
 
     tally: Tally
@@ -83,14 +75,6 @@ class Evidence:
     rates: Gaps
     hidden: Ints
     """How many silos left the cell out because it has too few rows there, (groups, classes)."""
-
-    def __add__(self, other: Evidence) -> Evidence:
-        return Evidence(
-            self.tally + other.tally,
-            self.losses + other.losses,
-            self.rates + other.rates,
-            self.hidden + other.hidden,
-        )
 
     @classmethod
     def of_silo(cls, tally: Tally, pairs: Sequence[Constraint], min_cell: int = 0) -> Evidence:

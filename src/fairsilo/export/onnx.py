@@ -28,6 +28,8 @@ from fairsilo.run.store import Saved
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
 """The file-format version released with these opsets."""
+DOUBLE = 11
+"""TensorProto.DOUBLE of the file format."""
 LAYERED = ("lr", "mlp")
 """The models that are dense layers with ReLU between them."""
 
@@ -152,7 +154,7 @@ def _number(graph: _Graph, name: str, scaling: Scaling) -> list[str]:
     missing = graph.node("IsNaN", z)
     columns = [graph.node("Where", missing, graph.constant(0.0), z)]
     if scaling.missing:
-        columns.append(graph.node("Cast", missing, to=_double()))
+        columns.append(graph.node("Cast", missing, to=DOUBLE))
     return columns
 
 
@@ -172,7 +174,7 @@ def _category(graph: _Graph, feature: Category) -> str:
     )
     off_on = graph.constant(np.array([0.0, 1.0], np.float32))
     hot = graph.node("OneHot", place, graph.constant(np.array([width])), off_on)
-    return graph.node("Cast", graph.node("Flatten", hot, axis=1), to=_double())
+    return graph.node("Cast", graph.node("Flatten", hot, axis=1), to=DOUBLE)
 
 
 def _apply(graph: _Graph, plain: Plain, x: str) -> str:
@@ -209,9 +211,3 @@ def _properties(saved: Saved) -> dict[str, str]:
         "classes": json.dumps(saved.schema.classes),
         "missing": "NaN in a number, the empty text in a category",
     }
-
-
-def _double() -> int:
-    from onnx import TensorProto
-
-    return int(TensorProto.DOUBLE)

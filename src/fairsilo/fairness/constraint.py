@@ -24,7 +24,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from fairsilo.arrays import Floats, Ints, Mask
+from fairsilo.arrays import Floats, Ints, Mask, Summed
 from fairsilo.errors import FairSiloError
 
 Estimator = Literal["mean", "pooled", "local"]
@@ -95,7 +95,7 @@ def large_enough(cells: Ints, min_cell: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Totals:
+class Totals(Summed):
     """What a silo must know of the federation to weigh its rows: sums over silos only."""
 
     rows: int
@@ -103,13 +103,6 @@ class Totals:
     """m^{s,c} over all silos, without the cells that a silo finds too small."""
     taking_part: Ints
     """For each constraint, how many silos have rows on both of its sides."""
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.rows + other.rows,
-            self.cells + other.cells,
-            self.taking_part + other.taking_part,
-        )
 
     @classmethod
     def of_silo(cls, cells: Ints, constraints: Sequence[Constraint], min_cell: int = 0) -> Totals:

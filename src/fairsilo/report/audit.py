@@ -9,16 +9,7 @@ from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.certificate import certificate
 from fairsilo.report.sections.fair import MOST_ROWS, folded, rates
-from fairsilo.report.text import (
-    count,
-    interval,
-    listing,
-    number,
-    percent,
-    plain,
-    plural,
-    shorten,
-)
+from fairsilo.report.text import count, interval, listing, number, percent, plain, plural, shorten
 
 Found = Mapping[str, Any]
 _EMPTY = "a group has no row of this class"

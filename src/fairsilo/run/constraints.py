@@ -1,7 +1,5 @@
 """Who is compared in which classes, under which limit: from options to constraints."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import math

@@ -1,8 +1,6 @@
 """A training run under differential privacy: nothing is said of the training rows but what was
 released with noise, and the ledger says at what price."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Who holds which row: as a column says, or dealt out by a seeded partition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

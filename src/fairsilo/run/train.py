@@ -1,7 +1,5 @@
 """One training run: train, train without the constraint beside it, measure both."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 

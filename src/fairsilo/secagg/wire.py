@@ -6,10 +6,12 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from fairsilo.secagg.errors import ProtocolError
 
 VERSION = 1
+T = TypeVar("T")
 
 
 def text_of(data: bytes) -> str:
@@ -60,26 +62,26 @@ class Fields:
             "is missing or malformed."
         )
 
-    def text(self, name: str) -> str:
-        """A string."""
+    def _of(self, name: str, kind: type[T]) -> T:
         value = self._values.get(name)
-        if not isinstance(value, str):
+        if not isinstance(value, kind):
             raise self._bad(name)
         return value
 
+    def text(self, name: str) -> str:
+        """A string."""
+        return self._of(name, str)
+
     def number(self, name: str) -> int:
         """A non-negative integer."""
-        value = self._values.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        value = self._of(name, int)
+        if isinstance(value, bool) or value < 0:
             raise self._bad(name)
         return value
 
     def flag(self, name: str) -> bool:
         """True or false."""
-        value = self._values.get(name)
-        if not isinstance(value, bool):
-            raise self._bad(name)
-        return value
+        return self._of(name, bool)
 
     def blob(self, name: str, size: int | None = None) -> bytes:
         """Bytes, of length `size` if given."""
@@ -93,16 +95,14 @@ class Fields:
 
     def names(self, name: str) -> list[str]:
         """A list of strings."""
-        value = self._values.get(name)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        value = self._of(name, list)
+        if not all(isinstance(item, str) for item in value):
             raise self._bad(name)
         return [str(item) for item in value]
 
     def sub(self, name: str) -> Fields:
         """A nested object."""
-        if not isinstance(self._values.get(name), dict):
-            raise self._bad(name)
-        return Fields(self._kind, self._values[name])
+        return Fields(self._kind, self._of(name, dict))
 
     def blobs(self, name: str, size: int | None = None) -> dict[str, bytes]:
         """An object whose values are bytes."""
