@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.network.audit_columns import Answers
 from fairsilo.network.client import settings_of
@@ -55,7 +56,7 @@ KINDS = (
     "columns", "counts", "round", "local", "spread", "tilt", "attack", "evaluate", "separate",
     "repair", "answers", "noisy-columns", "noisy-counts", "cells", "outcomes",
 )  # fmt: skip
-NUMBERS = {"float": 0.5, "int": 3, "str": "eo", "bool": True, "Floats": np.arange(4.0)}
+NUMBERS: dict[Any, Any] = {float: 0.5, int: 3, str: "eo", bool: True, Floats: np.arange(4.0)}
 
 
 def test_there_are_no_other_kinds_of_questions() -> None:
@@ -68,7 +69,8 @@ def test_there_are_no_other_kinds_of_questions() -> None:
 def test_every_kind_of_question_survives_the_wire(kind: str) -> None:
     """Through Flower's own record, which takes few types."""
     made = QUESTIONS[kind]
-    question = made(**{one.name: NUMBERS[str(one.type)] for one in fields(made)})
+    types = get_type_hints(made)
+    question = made(**{one.name: NUMBERS[types[one.name]] for one in fields(made)})
     record = Ask(question, 1, "f", "fedfair").to_record()
     back = Ask.from_record(dict(ConfigRecord(record))).question
     assert type(back) is made

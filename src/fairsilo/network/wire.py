@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -94,20 +94,19 @@ class Ask:
         if kind is None:
             raise FairSiloError("the question is not one that a silo knows: it is not answered")
         own = {k.removeprefix(OWN): record.pop(k) for k in list(record) if k.startswith(OWN)}
-        frame = _typed({f.name: f.type for f in fields(cls) if f.name != "question"}, record)
-        question = kind(**_typed({f.name: f.type for f in fields(kind)}, own))
-        return cls(question=question, **frame)
+        return cls(question=kind(**_typed(kind, own)), **_typed(cls, record))
 
 
-def _typed(kinds: dict[str, Any], record: Record) -> dict[str, Any]:
-    """The values, of exactly these names and types."""
-    if set(record) != set(kinds):
+def _typed(made: type[Ask] | type[Question], record: Record) -> dict[str, Any]:
+    """The values of exactly its fields, but for the question, and of their types."""
+    kinds = get_type_hints(made)
+    if set(record) != {one.name for one in fields(made)} - {"question"}:
         raise FairSiloError("the question is not one that a silo knows: it is not answered")
     values: dict[str, Any] = {}
     for name, value in record.items():
-        if kinds[name] == "Floats":
+        if kinds[name] == Floats:
             values[name] = unpack(value)
-        elif type(value).__name__ == kinds[name]:
+        elif type(value) is kinds[name]:
             values[name] = value
         else:
             raise FairSiloError("the question has a field of a wrong type: it is not answered")
