@@ -174,8 +174,8 @@ class Question(ABC):
             QUESTIONS[cls.kind] = cls
 
     def check(self, problem: Problem) -> None:
-        """Raise `Unfit` where a field does not fit the problem: theta has the model's size."""
-        fitting(self, theta=(problem.model.size,))
+        """Raise `Unfit` where a field does not fit the problem."""
+        fitting(self)
 
     @abstractmethod
     def length(self, problem: Problem) -> int:

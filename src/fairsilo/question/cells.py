@@ -19,7 +19,7 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Message, Release
 from fairsilo.fairness.constraint import Constraint, count_cells
-from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit
+from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit, fitting
 from fairsilo.sums.clipped import clipped_curvature, clipped_outcomes, clipped_sums
 from fairsilo.sums.rows import Rows, padded
 
@@ -83,7 +83,7 @@ class Cells(Noisy, kind="cells", moving=True, additive=True):
 
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, and only Newton asks for a curvature."""
-        super().check(problem)
+        fitting(self, theta=(problem.model.size,))
         if self.curvature and problem.solver.name != "newton":
             raise Unfit("only the solver newton asks for a curvature")
 
@@ -133,6 +133,10 @@ class Outcomes(Noisy, kind="outcomes", additive=True):
     """Losses and rows predicted right of every (group, class) under a trained model."""
 
     theta: Floats
+
+    def check(self, problem: Problem) -> None:
+        """Theta has the model's size."""
+        fitting(self, theta=(problem.model.size,))
 
     def length(self, problem: Problem) -> int:
         """Two for every cell."""
