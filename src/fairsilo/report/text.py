@@ -108,9 +108,9 @@ def interval(
     return f"{show(value.low, signed=signed)} to {show(value.high, signed=signed)}"
 
 
-def plural(value: int, one: str) -> str:
+def plural(value: int, one: str, many: str | None = None) -> str:
     """1 client, 50 clients."""
-    return f"{value:,} {one if value == 1 else one + 's'}"
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def listing(names: list[str], last: str = "and", most: int = 6) -> str:
