@@ -5,43 +5,70 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairsilo.coded import Coded, dense, gram, joined, of_each, pulled
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
-from fairsilo.sums import Coded, Compiled, Rows, code, dense, padded
+from fairsilo.sums import Compiled, Placed, Rows, padded, placed
 from fairsilo.sums.coded import _by_addition, _by_comparison
+from fairsilo.sums.coded import gram as placed_gram
 from tests.engine.sums import compiled_sums
 
 WIDTHS = (3, 1, 300, 2)
 
 
-def matrix(n: int = 200, seed: int = 0) -> np.ndarray:
-    """Numbers between one-hot blocks, some rows of which are all zero, one block over 255 wide."""
+def coded_rows(n: int = 200, seed: int = 0, numbers: int = 1) -> Coded:
+    """Numbers between categories, some rows of which are blank, one category over 255 wide."""
     rng = np.random.default_rng(seed)
-    parts = [rng.normal(size=(n, 2))]
+    widths, columns = [], []
     for width in WIDTHS:
-        parts += [np.eye(width + 1)[rng.integers(0, width + 1, n)][:, :width]]
-        parts += [rng.normal(size=(n, 1))]
-    return np.concatenate(parts, axis=1)
-
-
-def table(x: np.ndarray) -> Coded:
-    found = code(x, np.float64)
+        widths += [width] + [0] * numbers
+        columns += [rng.integers(-1, width, n)]
+        columns += [rng.normal(size=n) for _ in range(numbers)]
+    found = Coded.of(widths, columns, n)
     assert isinstance(found, Coded)
     return found
 
 
-def weighted(x: np.ndarray, seed: int = 1) -> Rows:
+def matrix_of(coded: Coded) -> np.ndarray:
+    """The matrix, cell by cell."""
+    numbers = iter(coded.numbers.T)
+    x = np.zeros(coded.shape)
+    for k in coded.layout.numbers:
+        x[:, k] = next(numbers)
+    for j, categories in enumerate(coded.layout.codes):
+        for row, code in enumerate(coded.codes[:, j]):
+            rest = int(code)
+            for category in reversed(categories):
+                start, width = coded.layout.categories[category]
+                rest, value = divmod(rest, width + 1)
+                if value < width:
+                    x[row, start + value] = 1.0
+    return x
+
+
+SIZE = sum(WIDTHS) + len(WIDTHS)
+
+
+def weighted(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    n = len(x)
     y = (rng.random(n) < 0.4).astype(np.int64)
-    return Rows(x, y, np.full(n, 1 / n), rng.normal(size=(1, n)) / n)  # type: ignore[arg-type]
+    return y, np.full(n, 1 / n), rng.normal(size=(1, n)) / n
+
+
+def both(n: int = 200, seed: int = 0) -> tuple[Rows, Rows]:
+    """The same weighted rows, dense and coded."""
+    coded = coded_rows(n, seed)
+    rest = weighted(n)
+    return Rows(matrix_of(coded), *rest), Rows(placed(coded), *rest)  # type: ignore[arg-type]
 
 
 def test_coding_is_exact_and_small() -> None:
-    x = matrix()
-    coded = table(x)
+    coded = coded_rows()
+    x = matrix_of(coded)
     np.testing.assert_array_equal(dense(coded), x)
+    np.testing.assert_array_equal(dense(placed(coded)), x)
+    np.testing.assert_array_equal(dense(x), x)
     assert coded.shape == x.shape
     assert coded.codes.dtype == np.uint8
     widths = [width for _, width in coded.layout.categories]
@@ -50,37 +77,56 @@ def test_coding_is_exact_and_small() -> None:
     assert coded.nbytes < x.nbytes / 30
 
 
-def test_numbers_alone_stay_a_matrix() -> None:
-    x = np.random.default_rng(0).normal(size=(20, 3))
-    assert not isinstance(code(x, np.float64), Coded)
+def test_some_rows_and_rows_together() -> None:
+    coded = coded_rows(40)
+    x = matrix_of(coded)
+    chosen = np.array([3, 1, 1, 20])
+    np.testing.assert_array_equal(dense(coded[chosen]), x[chosen])
+    np.testing.assert_array_equal(dense(joined([coded[:7], coded[7:]])), x)
+    np.testing.assert_array_equal(joined([x[:7], x[7:]]), x)
+    np.testing.assert_array_equal(dense(of_each(coded, np.square)), x**2)
 
 
-def test_columns_that_are_one_together_are_not_one_category() -> None:
-    x = np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
-    layout = table(x).layout
-    assert layout.categories == ((0, 1), (1, 1))
-    assert layout.codes == ((0, 1),)
+def test_numbers_alone_are_a_matrix() -> None:
+    columns = list(np.random.default_rng(0).normal(size=(3, 20)))
+    np.testing.assert_array_equal(Coded.of([0, 0, 0], columns, 20), np.transpose(columns))
 
 
-@pytest.mark.parametrize(("k", "numbers"), [(1, 6), (4, 6), (12, 6), (1, 0), (1, 11)])
-def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
+@pytest.mark.parametrize("numbers", [0, 1, 3])
+def test_products_are_the_matrix_products(numbers: int) -> None:
+    coded = coded_rows(300, numbers=numbers)
+    x, rng = matrix_of(coded), np.random.default_rng(2)
+    c = rng.normal(size=len(x))
+    z = np.hstack([np.ones((len(x), 1)), x])
+    want = z.T @ (c[:, None] * z)
+    for table in (coded, x):
+        for k in (1, 4):
+            weight, g = rng.normal(size=(x.shape[1], k)), rng.normal(size=(len(x), k))
+            np.testing.assert_allclose(table @ weight, x @ weight, atol=1e-12)
+            np.testing.assert_allclose(pulled(table, g), x.T @ g, atol=1e-11)
+        np.testing.assert_allclose(table @ weight[:, 0], x @ weight[:, 0], atol=1e-12)
+        np.testing.assert_allclose(gram(table, c), want, atol=1e-11)
+    compiled = jax.jit(placed_gram)(placed(coded), jnp.asarray(c))
+    np.testing.assert_allclose(compiled, want, atol=1e-11)
+
+
+@pytest.mark.parametrize(("k", "numbers"), [(1, 2), (4, 2), (12, 2), (1, 0), (1, 3)])
+def test_compiled_products_are_the_matrix_products(k: int, numbers: int) -> None:
     """Few and many columns, of the weight and of the numbers, each with its own code path."""
-    categories = matrix()[:, 2:]
-    categories = categories[:, ((categories == 0) | (categories == 1)).all(axis=0)]
-    x = np.hstack([np.random.default_rng(3).normal(size=(len(categories), numbers)), categories])
-    coded = table(x)
+    plain = coded_rows(numbers=numbers)
+    x, coded = matrix_of(plain), placed(plain)
     rng = np.random.default_rng(2)
     weight, g = rng.normal(size=(x.shape[1], k)), rng.normal(size=(len(x), k))
     many = rng.normal(size=(3, x.shape[1], k))
 
     @jax.jit
-    def products(coded: Coded, weight: Array, g: Array, many: Array) -> tuple[Array, ...]:
+    def products(coded: Placed, weight: Array, g: Array, many: Array) -> tuple[Array, ...]:
         product, pull_back = jax.vjp(lambda w: coded @ w, weight)
         return product, pull_back(g)[0], jax.vmap(lambda w: coded @ w)(many)
 
-    product, pulled, each = products(coded, *map(jnp.asarray, (weight, g, many)))
+    product, pulled_back, each = products(coded, *map(jnp.asarray, (weight, g, many)))
     np.testing.assert_allclose(product, x @ weight, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(pulled, x.T @ g, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(pulled_back, x.T @ g, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(each, x @ many, rtol=1e-11)
     # The GPU's alternative to adding row by row.
     np.testing.assert_allclose(
@@ -88,15 +134,16 @@ def test_products_are_the_matrix_products(k: int, numbers: int) -> None:
     )
 
 
-@pytest.mark.parametrize("model", [logistic_regression(312), mlp(312)], ids=["lr", "mlp"])
+@pytest.mark.parametrize(
+    "model",
+    [logistic_regression(SIZE), logistic_regression(SIZE, 3), mlp(SIZE)],
+    ids=["lr", "three classes", "mlp"],
+)
 def test_sums_are_those_of_the_matrix(model: Model) -> None:
-    x = matrix()
-    rows = weighted(x)
-    coded = Rows(table(x), *map(jnp.asarray, (rows.y, rows.w, rows.v)))
     query = Query(jnp.asarray(model.start(1)), jnp.array([0.3]))
-    # No Hessian for the network: with 312 inputs it would have millions of entries.
+    # No Hessian for the network: with 310 inputs it would have millions of entries.
     for order in (Order.LAGRANGIAN, Order.SECOND if model.name == "lr" else Order.FIRST):
-        want, got = (compiled_sums(model, order, r, query) for r in (rows, coded))
+        want, got = (compiled_sums(model, order, rows, query) for rows in both())
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), want, got
         )
@@ -107,10 +154,9 @@ def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
 ) -> None:
     monkeypatch.setattr("fairsilo.sums.compiled.CACHED", 64)
     monkeypatch.setattr("fairsilo.sums.compiled.SMALLEST", 16)
-    x = matrix(333)
-    rows, model = weighted(x), logistic_regression(312)
-    engine = Compiled(model, rows)
-    assert isinstance(engine.rows.x, Coded)
+    (rows, coded), model = both(333), logistic_regression(SIZE)
+    engine = Compiled(model, coded)
+    assert isinstance(engine.rows.x, Placed)
     starts = np.stack([np.zeros(model.size), np.full(model.size, 0.1)])
     got = engine.solve_many(Agp(), starts, [[0.01], [0.5]], 6)
     for run, outcome in enumerate(got):
@@ -129,13 +175,11 @@ def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
 
 
 def test_silos_rows_are_cut_out_of_codes() -> None:
-    x = matrix(60)
-    rows, model = weighted(x), logistic_regression(312)
-    coded = Rows(table(x), rows.y, rows.w, rows.v)
+    model = logistic_regression(SIZE)
     query = Query(jnp.asarray(np.full(model.size, 0.1)), jnp.array([0.3]))
     want, got = (
-        compiled_sums(model, Order.LAGRANGIAN, padded(r, 0, 13), query)
-        + compiled_sums(model, Order.LAGRANGIAN, padded(r, 13, 60), query)
-        for r in (rows, coded)
+        compiled_sums(model, Order.LAGRANGIAN, padded(rows, 0, 13), query)
+        + compiled_sums(model, Order.LAGRANGIAN, padded(rows, 13, 60), query)
+        for rows in both(60)
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), want, got)

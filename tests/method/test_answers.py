@@ -11,7 +11,7 @@ import pytest
 from fairsilo.model import logistic_regression
 from fairsilo.predictor import Predictor
 from fairsilo.predictor.answers import on_own_rows, on_rows
-from fairsilo.predictor.base import SMALL, Plain, filled
+from fairsilo.predictor.base import BLOCK, Plain, filled
 from fairsilo.predictor.calibrated import Calibrated
 from fairsilo.predictor.equalized_odds import EqualizedOdds
 from tests.method.tasks import PAIR, Given, biased
@@ -69,7 +69,7 @@ def test_of_every_clients_own_rows(predictors: list[Predictor]) -> None:
             np.testing.assert_allclose(losses[rows], predictor.losses(x, y, s), rtol=1e-12)
 
 
-@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 100, 1000, 1025, SMALL - 1, SMALL + 1])
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 100, 1000, 1025, BLOCK - 1, BLOCK])
 def test_tables_are_filled_up_by_an_eighth_at_most(count: int) -> None:
     rows = np.ones((count, 2))
     more = filled(rows)

@@ -28,7 +28,7 @@ class Answers:
 
 def of_run(saved: Saved, rows: Rows, seed: int) -> Answers:
     """Predictions of a run folder; with one model per client, the models' vote."""
-    x = saved.encoder.transform(rows.frame)
+    x = saved.encoder.encode(rows.frame)
     committee = Committee(saved.predictors, len(saved.schema.classes))
     notes = []
     if len(saved.predictors) > 1:

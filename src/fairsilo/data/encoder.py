@@ -1,4 +1,4 @@
-"""Encode a table as a matrix: numbers standardised, categories one-hot.
+"""Encode a table: numbers standardised, categories as codes of their one-hot columns.
 
 The encoder is fitted from sums over rows alone (count, sum, sum of squares), so that silos can fit
 it without showing a row, and a simulation and a network get the same numbers.
@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairsilo.coded import Coded, Table, dense
 from fairsilo.data.columns import column, numbers, positions
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError
 
-BLOCK = 65_536
-"""Rows per block in `Encoder.blocks`."""
 LOST = 1e-12
 """A variance below this share of the mean square is rounding error of the sums."""
 
@@ -110,36 +109,14 @@ class Encoder:
                 widths.append(_width(feature))
         return tuple(widths)
 
+    def encode(self, frame: pd.DataFrame) -> Table:
+        """Encode a table: one row per row, categories as codes."""
+        return Coded.of(self.widths, list(self._columns(frame)), len(frame))
+
     def transform(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Encode a table: one row per row, one column per feature name."""
-        x = np.zeros((len(frame), len(self.feature_names)))
-        rows = np.arange(len(frame))
-        at = 0
-        for width, found in zip(self.widths, self._columns(frame), strict=True):
-            if width == 0:
-                x[:, at] = found
-            else:
-                seen = found >= 0
-                x[rows[seen], at + found[seen]] = 1.0
-            at += width or 1
-        return x
-
-    def blocks(
-        self, frame: pd.DataFrame, rows: int = BLOCK
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-        """`transform` in compact form, block by block: numbers (n, a) and categories (n, b).
-
-        A category's value is the index of its hot column within the category, -1 if all are zero.
-        """
-        for start in range(0, len(frame), rows):
-            part = frame.iloc[start : start + rows]
-            found = list(zip(self.widths, self._columns(part), strict=True))
-            named = [values for width, values in found if width]
-            numeric = [values for width, values in found if not width]
-            yield (
-                np.array(numeric, np.float64).reshape(-1, len(part)).T,
-                np.array(named, np.int64).reshape(-1, len(part)).T,
-            )
+        """Encode a table as the matrix itself: one column per feature name."""
+        matrix: NDArray[np.float64] = dense(self.encode(frame))
+        return matrix
 
     def _columns(self, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
         """For each of `widths`, the numbers, or the index of the hot column (-1 if all zero)."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo.arrays import Floats
+from fairsilo.coded import joined
 from fairsilo.engine.base import solve_by_asking
 from fairsilo.fairness.constraint import Totals
 from fairsilo.partition.federation import Federation
@@ -68,7 +69,7 @@ def federation_of(silos: Sequence[Silo], problem: Problem) -> Federation:
     """The rows to train on, laid end to end."""
     parts = [silo.rows(problem, problem.rest) for silo in silos]
     return Federation(
-        np.concatenate([part.x for part in parts]),
+        joined([part.x for part in parts]),
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.s for part in parts]),
         np.cumsum([0, *map(len, parts)]),

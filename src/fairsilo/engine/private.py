@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo.arrays import Floats
+from fairsilo.coded import joined
 from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Mechanism
 from fairsilo.engine.clientwise import Clientwise
@@ -154,7 +155,7 @@ def _together(silos: Sequence[Silo]) -> Silo:
     whole = Part(
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.s for part in parts]),
-        np.concatenate([part.x for part in parts]),
+        joined([part.x for part in parts]),
         pd.concat(frames) if frames else None,
     )
     return Silo(whole, silos[0].test)

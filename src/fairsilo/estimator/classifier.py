@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
 from fairsilo.compute import jnp
 from fairsilo.estimator.declared import declared_features
 from fairsilo.estimator.errors import as_value_errors
@@ -338,7 +339,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.coef_ = np.asarray(layer["weight"]).T
             self.intercept_ = np.asarray(layer["bias"])
 
-    def _rows(self, X: Any, sensitive_features: Any) -> tuple[Floats, Ints]:
+    def _rows(self, X: Any, sensitive_features: Any) -> tuple[Table, Ints]:
         """Encode new rows and look up their groups."""
         check_is_fitted(self)
         frame = table_of(self, X, reset=False)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.arrays import Floats, Ints
+from fairsilo.arrays import Ints
+from fairsilo.coded import Table
 from fairsilo.data import Encoder
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.inputs import group_indices, sensitive_of
@@ -55,8 +56,8 @@ class Kept:
         only = members[0]
         return only if len(members) == 1 and isinstance(only, Plain) else None
 
-    def encode(self, frame: pd.DataFrame) -> Floats:
-        """The rows as numbers, with a warning for values that training never saw."""
+    def encode(self, frame: pd.DataFrame) -> Table:
+        """The rows as the model takes them, with a warning for values that training never saw."""
         with as_value_errors():
             for name, count in self.encoder.unseen(frame).items():
                 warnings.warn(
@@ -65,7 +66,7 @@ class Kept:
                     UserWarning,
                     stacklevel=4,
                 )
-            return self.encoder.transform(frame)
+            return self.encoder.encode(frame)
 
     def groups(self, sensitive_features: Any, rows: int) -> Ints:
         """The groups of the rows; zeros if the method does not predict by group."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from fairsilo.coded import dense
 from fairsilo.compute import Array, jax
 
 Params = Any
@@ -69,12 +70,16 @@ class Model:
         theta, _ = ravel_pytree(self.init(jax.random.key(seed)))
         return np.asarray(theta, dtype=np.float64)
 
+    def seen(self, x: Any) -> Any:
+        """The rows as `apply` takes them: coded ones only where it does nothing but multiply."""
+        return x if self.only_multiplies else dense(x)
+
     def scores_of_many(self, thetas: Array, x: Features) -> Array:
         """Scores (n, runs, outputs) of the rows x under each of the flat vectors (runs, p)."""
         if self.apply_many is None:
             return jax.vmap(self.scores, in_axes=(0, None), out_axes=1)(thetas, x)
-        return self.apply_many(jax.vmap(self.unravel)(thetas), x)
+        return self.apply_many(jax.vmap(self.unravel)(thetas), self.seen(x))
 
     def scores(self, theta: Array, x: Features) -> Array:
         """Scores (n, outputs) of the rows x under the flat vector theta."""
-        return self.apply(self.unravel(theta), x)
+        return self.apply(self.unravel(theta), self.seen(x))

@@ -169,7 +169,7 @@ def _read(settings: Settings, agreed: FederationFile, ask: Ask, cells: Ints | No
     parts = split_rows(frame, agreed, schema)
     if ask.encoded:
         encoder = encoder_of(schema, ask.scalings)
-        parts = tuple(replace(part, x=encoder.transform(part.frame)) for part in parts)  # type: ignore[assignment]
+        parts = tuple(replace(part, x=encoder.encode(part.frame)) for part in parts)  # type: ignore[assignment]
     train, test = parts
     silo = Silo(train, test, index=agreed.names.index(settings.name))
     return _Opened(silo, digest_of(frame), digest_of(test.frame))

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairsilo.arrays import Floats, Ints
+from fairsilo.arrays import Ints
+from fairsilo.coded import Table
 from fairsilo.errors import FairSiloError
 
 
@@ -16,7 +17,7 @@ from fairsilo.errors import FairSiloError
 class Federation:
     """Rows of several silos, laid end to end."""
 
-    x: Floats
+    x: Table
     y: Ints
     s: Ints
     offsets: Ints
@@ -27,7 +28,7 @@ class Federation:
 
     @classmethod
     def of(
-        cls, x: Floats, y: Ints, s: Ints, client: Ints, *, groups: int, classes: int
+        cls, x: Table, y: Ints, s: Ints, client: Ints, *, groups: int, classes: int
     ) -> Federation:
         """Sort rows by client (stable); rows of client -1 (test rows) are left out."""
         order = np.argsort(client, kind="stable")

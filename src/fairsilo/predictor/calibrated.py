@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
 from fairsilo.fairness.constraint import Dgeo
 from fairsilo.predictor.base import Predictor
 from fairsilo.predictor.hits import Hits, group_of
@@ -34,19 +35,19 @@ class Calibrated:
     stream: int = 0
     """Predictors of different clients draw apart."""
 
-    def probabilities(self, x: Floats, s: Ints) -> Floats:
+    def probabilities(self, x: Table, s: Ints) -> Floats:
         """The mean over the draw of the class probabilities, (n, 2)."""
         share, trivial = self._mixture(s)
         return (1 - share) * self.base.probabilities(x, s) + share * trivial
 
-    def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
+    def labels(self, x: Table, s: Ints, seed: int) -> Ints:
         """One seeded draw per row; the base rate's label where it hits, else the base's label."""
         share, trivial = self._mixture(s)
         draw = np.random.default_rng([seed, self.stream, 2]).random(len(s))
         hit = draw < share[:, 0]
         return np.where(hit, np.argmax(trivial, axis=1), self.base.labels(x, s, seed))
 
-    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
+    def losses(self, x: Table, y: Ints, s: Ints) -> Floats:
         """The mean over the draw of the cross-entropy of every row."""
         share, trivial = self._mixture(s)
         flat: Floats = -np.log(np.take_along_axis(trivial, y[:, None], axis=1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
 from fairsilo.predictor.base import Predictor
 
 
@@ -19,19 +20,19 @@ class Committee:
     members: tuple[Predictor, ...]
     classes: int
 
-    def probabilities(self, x: Floats, s: Ints) -> Floats:
+    def probabilities(self, x: Table, s: Ints) -> Floats:
         """The mean of the members' class probabilities, (n, classes)."""
         mean: Floats = np.mean([one.probabilities(x, s) for one in self.members], axis=0)
         return mean
 
-    def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
+    def labels(self, x: Table, s: Ints, seed: int) -> Ints:
         """The class that most members predict."""
         votes = np.stack([one.labels(x, s, seed) for one in self.members])
         counts = np.stack([(votes == c).sum(axis=0) for c in range(self.classes)])
         most: Ints = np.argmax(counts, axis=0).astype(np.int64)
         return most
 
-    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
+    def losses(self, x: Table, y: Ints, s: Ints) -> Floats:
         """The mean of the members' losses."""
         mean: Floats = np.mean([one.losses(x, y, s) for one in self.members], axis=0)
         return mean

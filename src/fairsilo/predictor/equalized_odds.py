@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
 from fairsilo.fairness.constraint import Dgeo
 from fairsilo.predictor.base import Predictor
 from fairsilo.predictor.hits import Hits, group_of
@@ -37,18 +38,18 @@ class EqualizedOdds:
     stream: int = 0
     """Predictors of different clients draw apart."""
 
-    def probabilities(self, x: Floats, s: Ints) -> Floats:
+    def probabilities(self, x: Table, s: Ints) -> Floats:
         """How likely each label is, given the base's most likely labels; (n, 2)."""
         chance = self._chance(self.base.labels(x, s, 0), s)
         return np.stack([1 - chance, chance][:: 1 if self.pair.c == 1 else -1], axis=1)
 
-    def labels(self, x: Floats, s: Ints, seed: int) -> Ints:
+    def labels(self, x: Table, s: Ints, seed: int) -> Ints:
         """One seeded draw per row; rows of other groups keep the base's label."""
         before = self.base.labels(x, s, seed)
         draw = np.random.default_rng([seed, self.stream, 1]).random(len(s))
         return np.where(draw < self._chance(before, s), self.pair.c, 1 - self.pair.c)
 
-    def losses(self, x: Floats, y: Ints, s: Ints) -> Floats:
+    def losses(self, x: Table, y: Ints, s: Ints) -> Floats:
         """The base's: only labels are post-processed, and a sure wrong label costs infinity."""
         return self.base.losses(x, y, s)
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import of_each, pulled
+from fairsilo.model.scores import linear_scores, losses_of, probabilities_of, slopes_of
 from fairsilo.question.base import Part, Problem, Question, Silo, fitting
-from fairsilo.question.lr_sums import losses_of, probabilities_of, scores_of, slopes_of
 
 POINTS = 30
 SIGMA = 2.0
@@ -53,8 +54,11 @@ class Spread(Question, kind="spread", additive=True):
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the silo's training rows."""
-        x = silo.rows(problem).x[:, seen_columns(problem)]
-        parts = [x.sum(0), (x**2).sum(0), (x**2 * (1 - x) ** 2).sum(0)]
+        x = silo.rows(problem).x
+        ones, seen = np.ones((len(x), 1)), seen_columns(problem)
+        total, squares = pulled(x, ones), pulled(of_each(x, np.square), ones)
+        inside = pulled(of_each(x, lambda a: a - (a * (1 - a)) ** 2), ones)
+        parts = [one[seen, 0] for one in (total, squares, total - inside)]
         return np.concatenate([[float(len(x))], *parts])
 
     def read(self, problem: Problem, vector: Floats) -> ColumnSums:
@@ -78,9 +82,13 @@ class _AtPoint(Question, moving=True, additive=True):
         part, (pair,) = silo.rows(problem), problem.cell_pairs
         key = self.points.tobytes()
         if silo.cache.get("points") != key:
-            seen = part.x[:, seen_columns(problem)]
-            points = self.points.reshape(POINTS, seen.shape[1])
-            squares = (seen**2).sum(1)[:, None] + (points**2).sum(1) - 2 * seen @ points.T
+            seen = seen_columns(problem)
+            points = np.zeros((problem.model.features, POINTS))
+            points[seen] = self.points.reshape(POINTS, len(seen)).T
+            mask = np.zeros((len(points), 1))
+            mask[seen] = 1.0
+            lengths = of_each(part.x, np.square) @ mask
+            squares = lengths + (points**2).sum(axis=0) - 2 * (part.x @ points)
             kernel = np.exp(-np.maximum(squares, 0) / (2 * SIGMA**2))
             silo.cache["points"], silo.cache["kernel"] = key, kernel
         in_a = (part.s == pair.a) * 1.0
@@ -115,7 +123,7 @@ class Attack(_AtPoint, kind="attack"):
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The silo's part of the coefficients."""
         part, in_a, paired, kernel = self._rows(problem, silo)
-        scores = scores_of(self.theta, part.x, problem.classes)
+        scores = linear_scores(self.theta, part.x, problem.classes)
         losses, u = losses_of(scores, part.y), scores[:, 0]
         weights = np.stack([np.ones_like(u), losses, in_a, in_a * u])
         return np.concatenate([(weights @ kernel).ravel(), [losses.sum(), paired @ u]])
@@ -158,7 +166,7 @@ class Tilt(_AtPoint, kind="tilt"):
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The silo's part of the sums."""
         part, in_a, paired, kernel = self._rows(problem, silo)
-        scores = scores_of(self.theta, part.x, problem.classes)
+        scores = linear_scores(self.theta, part.x, problem.classes)
         u = scores[:, 0]
         w = self.weighting[0] + kernel @ self.weighting[1:-1]
         factor = paired * (w * in_a - self.weighting[-1])
@@ -166,7 +174,7 @@ class Tilt(_AtPoint, kind="tilt"):
         pull = np.zeros_like(scores)
         pull[:, 0] = 2 * factor**2 * u
         both = np.concatenate([w[:, None] * slope, pull], axis=1)
-        grads = np.concatenate([both.sum(0)[None], part.x.T @ both])
+        grads = np.concatenate([both.sum(0)[None], pulled(part.x, both)])
         grad, penalty = np.split(grads, 2, axis=1)
         head = [losses_of(scores, part.y).sum(), factor @ u]
         return np.concatenate([head, grad.ravel(), penalty.ravel()])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
 from fairsilo.dp import Clip, Message, Plan, Release
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator
@@ -99,7 +100,7 @@ class Part:
 
     y: Ints
     s: Ints
-    x: Floats
+    x: Table
     """Encoded rows; without columns before the encoder is fitted."""
     frame: Any = None
     """The rows as a table, where there is one."""

@@ -7,8 +7,8 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
+from fairsilo.predictor.base import Plain
 from fairsilo.question.base import Part, Problem, Question, Silo, Unfit, fitting
-from fairsilo.question.model_sums import losses_and_labels
 
 Seen = tuple[Evidence | None, Evidence]
 """Evidence of the training rows (None: not asked for) and of the test rows."""
@@ -56,11 +56,10 @@ class Evaluate(Question, kind="evaluate"):
 
     def _losses(self, problem: Problem, silo: Silo, part: Part, y: Ints) -> tuple[Floats, Ints]:
         """Losses as if the rows were of the classes y, and predicted classes."""
-        if self.theta.size:
-            return losses_and_labels(problem.model, self.theta, part.x, y)
-        if silo.own is None:
+        own = Plain(problem.model, self.theta) if self.theta.size else silo.own
+        if own is None:
             raise Unfit("this silo has no model of its own in this training")
-        return silo.own.losses(part.x, y, part.s), silo.own.labels(part.x, part.s, problem.seed)
+        return own.losses(part.x, y, part.s), own.labels(part.x, part.s, problem.seed)
 
     def read(self, problem: Problem, vector: Floats) -> Seen:
         """The evidence of all silos."""

@@ -1,4 +1,4 @@
-"""What a silo computes with a model: sums of a round, and losses and classes of its rows.
+"""What a silo computes with a model: the sums of a round.
 
 Logistic regression is computed in NumPy (`lr_sums`), any other model by the compiled sums of the
 simulation.
@@ -7,10 +7,10 @@ simulation.
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
 from fairsilo.compute import jax, jnp
 from fairsilo.model.base import Model
-from fairsilo.predictor.base import Plain
-from fairsilo.question.lr_sums import linear_sums, losses_of, probabilities_of, scores_of
+from fairsilo.question.lr_sums import linear_sums
 from fairsilo.solver.base import Order, Query, Sums
 from fairsilo.sums.rows import Measure, Rows, padded, row_sums
 
@@ -20,7 +20,7 @@ _row_sums = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
 def sums_of(
     model: Model,
     order: str,
-    x: Floats,
+    x: Table,
     y: Ints,
     w: Floats,
     v: Floats,
@@ -44,12 +44,3 @@ def flatten(sums: Sums) -> Floats:
     if sums.hess is not None:
         parts.append(np.asarray(sums.hess)[np.triu_indices(len(sums.grad))])
     return np.concatenate(parts).astype(np.float64)
-
-
-def losses_and_labels(model: Model, theta: Floats, x: Floats, y: Ints) -> tuple[Floats, Ints]:
-    """Loss and most probable class of every row; on a tie the lower class."""
-    if not model.linear:
-        plain = Plain(model, theta)
-        return plain.losses(x, y, y), plain.labels(x, y)
-    scores = scores_of(theta, x, model.classes)
-    return losses_of(scores, y), np.argmax(probabilities_of(scores), axis=1).astype(np.int64)

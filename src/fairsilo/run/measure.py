@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.arrays import Floats, Ints
+from fairsilo.arrays import Ints
+from fairsilo.coded import Table
 from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
@@ -243,7 +244,7 @@ def without_figures(metrics: Metrics) -> Metrics:
 
 
 def tally_of(
-    predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared, seed: int
+    predictor: Predictor, x: Table, y: Ints, s: Ints, prepared: Prepared, seed: int
 ) -> Tally:
     """Counts and losses of a predictor on some rows."""
     groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
@@ -253,7 +254,7 @@ def tally_of(
 
 
 def _with_claims(
-    tally: Tally, predictor: Predictor, x: Floats, y: Ints, s: Ints, prepared: Prepared
+    tally: Tally, predictor: Predictor, x: Table, y: Ints, s: Ints, prepared: Prepared
 ) -> Tally:
     """The tally, with the losses under the classes that constraints claim."""
     groups, classes = tally.losses.shape

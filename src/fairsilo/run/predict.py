@@ -17,7 +17,7 @@ def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, 
     check_seed(seed)
     saved = load(folder)
     frame = read_table(data, saved.schema)
-    x = saved.encoder.transform(frame)
+    x = saved.encoder.encode(frame)
     s = _groups(saved, frame)
     members = saved.predictors
     committee = Committee(members, len(saved.schema.classes))

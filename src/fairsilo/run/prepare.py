@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.arrays import Floats, Ints
+from fairsilo.arrays import Ints
+from fairsilo.coded import Table
 from fairsilo.data import (
     CLIENT_COLUMN,
     DATASETS,
@@ -42,7 +43,7 @@ class Prepared(Posed):
 
     federation: Federation
     client_names: tuple[str, ...]
-    test_x: Floats
+    test_x: Table
     test_y: Ints
     test_s: Ints
     test_client: Ints | None = None
@@ -134,12 +135,12 @@ def assemble(
     posed = pose(options, schema, engine, protected=protected, groups=groups, hidden=hidden)
     s = silos.index[s]
     shape = {"groups": len(posed.schema.groups), "classes": len(posed.schema.classes)}
-    x = posed.encoder.transform(frame[trained])
+    x = posed.encoder.encode(frame[trained])
     prepared = Prepared(
         **vars(posed),
         federation=Federation.of(x, y[trained], s[trained], client[trained], **shape),
         client_names=names,
-        test_x=posed.encoder.transform(frame[test]),
+        test_x=posed.encoder.encode(frame[test]),
         test_y=y[test],
         test_s=s[test],
         test_client=test_client,

@@ -9,12 +9,13 @@ row more or less moves all cells' gradients together by at most C, their losses 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
+from fairsilo.coded import dense
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, curvature, probabilities
 from fairsilo.sums.blocks import over_blocks
-from fairsilo.sums.coded import dense
 from fairsilo.sums.rows import Rows
 
 
@@ -28,14 +29,15 @@ def clipped_sums(
         only: Array = cross_entropy(model.scores(t, x[None]), y[None])[0]
         return only
 
-    def block(x: Array, y: Array, member: Array) -> tuple[Array, Array]:
+    def block(part: Any, y: Array, member: Array) -> tuple[Array, Array]:
+        x = dense(part)
         losses, gradients = jax.vmap(jax.value_and_grad(row_loss), in_axes=(None, 0, 0))(
             theta, x, y
         )
         bounded = jnp.where(jnp.isnan(losses), loss, jnp.clip(losses, 0, loss))
         return member.T @ bounded, member.T @ shorten(gradients, gradient)
 
-    both: tuple[Array, Array] = over_blocks(block, dense(rows.x), rows.y, rows.v.T)
+    both: tuple[Array, Array] = over_blocks(block, rows.x, rows.y, rows.v.T)
     return both
 
 
@@ -67,7 +69,8 @@ def clipped_curvature(model: Model, rows: Rows, theta: Array, trace: float) -> A
         only: Array = model.scores(t, x[None])[0]
         return only
 
-    def block(x: Array, member: Array) -> Array:
+    def block(part: Any, member: Array) -> Array:
+        x = dense(part)
         g = jax.vmap(jax.jacrev(scores), in_axes=(None, 0))(theta, x)
         bent = jnp.einsum("nab,nbp->nap", curvature(model.scores(theta, x)), g)
         # The trace bounds the norm where no eigenvalue is negative; rounding may make one so.
@@ -81,5 +84,5 @@ def clipped_curvature(model: Model, rows: Rows, theta: Array, trace: float) -> A
         product: Array = left.reshape(-1, theta.size).T @ right.reshape(-1, theta.size)
         return product
 
-    total: Array = over_blocks(block, dense(rows.x), rows.v.T)
+    total: Array = over_blocks(block, rows.x, rows.v.T)
     return total

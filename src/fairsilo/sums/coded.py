@@ -1,184 +1,95 @@
-"""Rows as codes: a category of 40 values is one byte a row instead of 40 columns of 0 and 1.
+"""Rows as codes on a device: the products of `fairsilo.coded`, compiled and differentiable.
 
-`Coded` stands for the matrix X of one-hot columns without holding it. `X @ W` looks up one row of
-W for each category, and X' @ G adds the rows of G up by category, so that a round reads a tenth of
-the bytes and does a tenth of the work of the dense products, and gives the same sums. A model
-needs nothing but `x @ weight` to take either.
+A round reads a tenth of the bytes and does a tenth of the work of the dense products, and gives
+the same sums. A model needs nothing but `x @ weight` to take either.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.coded import VALUES, Coded, Layout, meaning
+from fairsilo.compute import Array, jax, jnp, one_by_one
 
-WIDEST = 255
-"""Columns that one byte can name; a wider category becomes several codes."""
-BLOCK = 65_536
-"""Rows looked at together while a matrix is searched for categories."""
 FEW = 8
 """Columns that are few: they go through a row as its codes do, and not as a matrix."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Which columns of the dense matrix are numbers, and where each category's columns lie."""
-
-    numbers: tuple[int, ...]
-    categories: tuple[tuple[int, int], ...]
-    """The first column and the number of columns of each; they lie side by side."""
-    codes: tuple[tuple[int, ...], ...]
-    """The categories that each code speaks of: small ones share one, the first varying slowest."""
-
-    @property
-    def width(self) -> int:
-        """How many columns the dense matrix has."""
-        return len(self.numbers) + sum(width for _, width in self.categories)
-
-    def radices(self, code: int) -> list[int]:
-        """How many values each category of a code has, the blank included."""
-        return [self.categories[category][1] + 1 for category in self.codes[code]]
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Coded:
-    """Rows as numbers (..., n, a) and codes (..., n, b).
-
-    Value c of a category stands for a one in its column c; a value as large as the number of its
-    columns, the blank, for zeros in all of them. A code holds the values of one category or more.
-    """
-
-    numbers: Array
-    codes: Array
-    layout: Layout = field(metadata={"static": True})
-
-    @property
-    def ndim(self) -> int:
-        """As many axes as the dense matrix has."""
-        return self.codes.ndim
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the dense matrix."""
-        return (*self.codes.shape[:-1], self.layout.width)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of numbers and codes."""
-        return int(self.numbers.nbytes + self.codes.nbytes)
+class Placed(Coded):
+    """Coded rows in JAX's arrays; further axes, of tables, may come first."""
 
     def __matmul__(self, weight: Array) -> Array:
         return _times(self, weight)
 
+    def matrix(self) -> Array:
+        """The matrix (..., n, features) that the rows stand for."""
+        hot = [_meaning(self, j)[self.codes[..., j]] for j in range(len(self.layout.codes))]
+        return jnp.concatenate([self.numbers, *hot], axis=-1)[..., self.layout.order]
+
+
+for kind in (Coded, Placed):
+    jax.tree_util.register_dataclass(kind, ["numbers", "codes"], ["layout"])
 
 Table = Array | Coded
 """The features of rows, dense or coded."""
 
 
-def dense(x: Table) -> Array:
-    """The matrix (n, features) that the rows stand for."""
+def placed(x: Any, dtype: Any = np.float64) -> Any:
+    """The table on the device, with numbers of that type; aligned arrays are not copied."""
     if not isinstance(x, Coded):
-        return x
-    hot = [
-        jax.nn.one_hot(value, width, dtype=x.numbers.dtype)
-        for value, (_, width) in zip(_values(x), x.layout.categories, strict=True)
-    ]
-    return jnp.concatenate([x.numbers, *hot], axis=-1)[..., _order(x.layout)]
+        return jnp.asarray(x, dtype)
+    return Placed(jnp.asarray(x.numbers, dtype), jnp.asarray(x.codes, np.uint8), x.layout)
+
+
+@one_by_one
+def gram(x: Placed, c: Array) -> Array:
+    """Z' diag(c) Z for Z = (1, X): for every two codes a table of weighted counts.
+
+    On a CPU. A GPU adds slowly where rows collide, and multiplies fast.
+    """
+    layout, every = x.layout, range(len(x.layout.codes))
+    ones = jnp.concatenate([jnp.ones((len(c), 1), c.dtype), x.numbers], axis=1)
+    weighted = c[:, None] * ones
+    beside = jnp.concatenate([jnp.sum(weighted, axis=0)[None], _backward(x, weighted)])
+    blocks: dict[tuple[int, int], Array] = {}
+    for j in every:
+        means, first = _meaning(x, j), x.codes[:, j].astype(jnp.int32) * VALUES
+        alone = _counted(x.codes[:, j], c, VALUES)
+        blocks[j, j] = means.T @ (alone[:, None] * means)
+        for k in range(j):
+            pairs = _counted(first + x.codes[:, k], c, VALUES**2).reshape(VALUES, VALUES)
+            blocks[j, k] = means.T @ pairs @ _meaning(x, k)
+            blocks[k, j] = blocks[j, k].T
+    order = np.concatenate([[0], 1 + layout.order])
+    rows = [beside.T]
+    for j in every:
+        hot = jnp.concatenate([blocks[j, k] for k in every], axis=1)
+        mine = jnp.concatenate([beside[1 + layout.columns(j)], hot], axis=1)
+        rows.append(mine[:, order])
+    return jnp.concatenate(rows)[order]
+
+
+def _counted(values: Array, weights: Array, size: int) -> Array:
+    return jnp.zeros(size, weights.dtype).at[values].add(weights, mode="promise_in_bounds")
+
+
+def _meaning(x: Coded, j: int) -> Array:
+    return jnp.asarray(meaning(x.layout, j), x.numbers.dtype)
 
 
 def _values(x: Coded) -> list[Array]:
-    """The value of each category, in the order of the categories."""
-    found: dict[int, Array] = {}
+    """The value of each category, in the order of the codes."""
+    found: list[Array] = []
     for j, categories in enumerate(x.layout.codes):
-        rest = x.codes[..., j]
-        for category, radix in zip(categories[::-1], x.layout.radices(j)[::-1], strict=True):
-            found[category] = rest % radix if len(categories) > 1 else rest
+        rest, mine = x.codes[..., j], []
+        for radix in x.layout.radices(j)[::-1]:
+            mine.append(rest % radix if len(categories) > 1 else rest)
             rest = rest // radix
-    return [found[category] for category in range(len(found))]
-
-
-def code(x: npt.NDArray[np.floating[Any]], dtype: np.dtype[Any] | type) -> Table:
-    """Find the categories in a dense matrix (..., n, features); numbers become `dtype`.
-
-    Neighbouring columns of zeros and ones of which no row has two ones are a category, whatever
-    they were called. Without any, the matrix stays as it is.
-    """
-    columns = x.shape[-1]
-    flat = x.reshape(-1, columns)
-    blocks = [flat[start : start + BLOCK] for start in range(0, len(flat), BLOCK)]
-    binary = np.ones(columns, dtype=bool)
-    for block in blocks:
-        binary[binary] = np.all((block[:, binary] == 0) | (block[:, binary] == 1), axis=0)
-        if not binary.any():
-            return jnp.asarray(x, dtype)
-    together = sum(np.float64(1) * (half.T @ half) for half in _ones(blocks, binary))
-    layout = _layout(binary, np.asarray(together) > 0)
-    value = np.zeros((columns, len(layout.codes)), np.float32)
-    blank = np.zeros(len(layout.codes), np.float32)
-    for j, categories in enumerate(layout.codes):
-        strides = np.cumprod([1, *layout.radices(j)[:0:-1]])[::-1]
-        for category, stride in zip(categories, strides, strict=True):
-            start, width = layout.categories[category]
-            value[start : start + width, j] = (np.arange(width) - width) * stride
-            blank[j] += width * stride
-    ones = _ones(blocks, binary)
-    codes = np.concatenate([one @ value[binary] + blank for one in ones]).astype(np.uint8)
-    numbers = jnp.asarray(x[..., list(layout.numbers)], dtype)
-    return Coded(numbers, jnp.asarray(codes.reshape(*x.shape[:-1], -1)), layout)
-
-
-def _ones(blocks: list[Any], binary: npt.NDArray[np.bool_]) -> Any:
-    return (block[:, binary].astype(np.float32) for block in blocks)
-
-
-def _layout(binary: npt.NDArray[np.bool_], together: npt.NDArray[np.bool_]) -> Layout:
-    """Grow a category column by column, until a row would have two ones or a gap comes."""
-    place = np.cumsum(binary) - 1
-    categories: list[tuple[int, int]] = []
-    for column in np.flatnonzero(binary):
-        if categories:
-            start, width = categories[-1]
-            mine = place[start] + np.arange(width)
-            if (
-                start + width == column
-                and width < WIDEST
-                and not together[place[column]][mine].any()
-            ):
-                categories[-1] = (start, width + 1)
-                continue
-        categories.append((int(column), 1))
-    numbers = tuple(map(int, np.flatnonzero(~binary)))
-    return Layout(numbers, tuple(categories), shared([width + 1 for _, width in categories]))
-
-
-def shared(radices: list[int]) -> tuple[tuple[int, ...], ...]:
-    """Which categories share a byte: the largest first, each where it still fits."""
-    codes: list[list[int]] = []
-    room: list[int] = []
-    for category in sorted(range(len(radices)), key=lambda c: -radices[c]):
-        radix = radices[category]
-        fits = [j for j, left in enumerate(room) if left >= radix]
-        if not fits:
-            fits = [len(codes)]
-            codes.append([])
-            room.append(WIDEST + 1)
-        codes[fits[0]].append(category)
-        room[fits[0]] //= radix
-    return tuple(map(tuple, codes))
-
-
-def _order(layout: Layout) -> npt.NDArray[np.int64]:
-    """Where each dense column is, when the numbers come first and the categories follow."""
-    columns = [*layout.numbers]
-    for start, width in layout.categories:
-        columns += range(start, start + width)
-    return np.argsort(columns)
+        found += mine[::-1]
+    return found
 
 
 @jax.custom_vjp
@@ -216,7 +127,8 @@ def _forward(x: Coded, weight: Array) -> Array:
         z = reduce(jnp.add, (x.numbers[:, i, None] * own[i] for i in range(len(own))))
     else:
         z = x.numbers @ own
-    return reduce(lambda z, j: add(j, z), range(count), z)
+    total: Array = reduce(lambda z, j: add(j, z), range(count), z)
+    return total
 
 
 @jax.custom_batching.custom_vmap
@@ -224,7 +136,7 @@ def _backward(x: Coded, g: Array) -> Array:
     """X' @ g for g (n, k)."""
     by_value = _by_addition if jax.default_backend() == "cpu" else _by_comparison
     sums = by_value(x, g)
-    total: Array = jnp.concatenate([x.numbers.T @ g, sums])[_order(x.layout)]
+    total: Array = jnp.concatenate([x.numbers.T @ g, sums])[x.layout.order]
     return total
 
 
@@ -234,7 +146,7 @@ def _by_addition(x: Coded, g: Array) -> Array:
     With few columns all codes of a row in turn: neighbouring rows often have the same code, and
     adding twice to one number waits for the first (ADULT, one column: 0.15 ms instead of 0.42).
     """
-    count, values, k = len(x.layout.codes), WIDEST + 1, g.shape[1]
+    count, values, k = len(x.layout.codes), VALUES, g.shape[1]
 
     def add(j: Array, sums: Array) -> Array:
         return sums.at[_place(x, j)].add(g, mode="promise_in_bounds")
@@ -246,14 +158,14 @@ def _by_addition(x: Coded, g: Array) -> Array:
     else:
         sums = jax.lax.fori_loop(0, count, add, sums)
     sums = sums.reshape(count, values, k)
-    found: dict[int, Array] = {}
-    for j, categories in enumerate(x.layout.codes):
+    found: list[Array] = []
+    for j in range(count):
         radices = x.layout.radices(j)
         grid = sums[j, : int(np.prod(radices))].reshape(*radices, -1)
-        for axis, category in enumerate(categories):
+        for axis, radix in enumerate(radices):
             others = tuple(other for other in range(len(radices)) if other != axis)
-            found[category] = grid.sum(axis=others)[: radices[axis] - 1]
-    return jnp.concatenate([found[category] for category in range(len(found))])
+            found.append(grid.sum(axis=others)[: radix - 1])
+    return jnp.concatenate(found)
 
 
 def _by_comparison(x: Coded, g: Array) -> Array:
@@ -262,9 +174,10 @@ def _by_comparison(x: Coded, g: Array) -> Array:
     Measured on one H200, 10^7 rows of ADULT's shape, for this step alone: 0.76 ms with a sum for
     each value, 1.01 ms with one reduction for each category, 37 ms added row by row.
     """
+    widths = [x.layout.categories[one][1] for code in x.layout.codes for one in code]
     sums = [
         jnp.sum(jnp.where((value == v)[:, None], g, 0), axis=0)
-        for value, (_, width) in zip(_values(x), x.layout.categories, strict=True)
+        for value, width in zip(_values(x), widths, strict=True)
         for v in range(width)
     ]
     return jnp.stack(sums)
@@ -278,13 +191,13 @@ def _added_up(layout: Layout, j: int, weight: Array) -> Array:
         start, width = layout.categories[category]
         own = jnp.pad(weight[start : start + width], ((0, 1), (0, 0)))
         table = (table[:, None] + own[None]).reshape(-1, k)
-    return jnp.pad(table, ((0, WIDEST + 1 - len(table)), (0, 0)))
+    return jnp.pad(table, ((0, VALUES - len(table)), (0, 0)))
 
 
 def _place(x: Coded, j: int | Array) -> Array:
     """Where each row's value of code j stands in the values of all codes."""
     column: Array = jax.lax.dynamic_index_in_dim(x.codes, j, axis=1, keepdims=False)
-    return column.astype(jnp.int32) + j * (WIDEST + 1)
+    return column.astype(jnp.int32) + j * VALUES
 
 
 def _batched(function: Any, size: int, batched: Any, x: Coded, m: Array) -> tuple[Array, bool]:

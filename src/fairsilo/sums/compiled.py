@@ -7,6 +7,7 @@ that R runs make one matrix product with R columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -17,10 +18,11 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
+from fairsilo.coded import Coded
 from fairsilo.compute import Array, jax, jnp, over_first_axis, quick_options
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch, done
-from fairsilo.sums.coded import Coded, Table, code
+from fairsilo.sums.coded import Table, placed
 from fairsilo.sums.mesh import mesh_of_all, over_devices, spread
 from fairsilo.sums.rows import (
     LONG,
@@ -40,8 +42,12 @@ CHUNK = {Order.LAGRANGIAN: 500, Order.FIRST: 10, Order.SECOND: 1}
 
 CACHED = 65_536
 """Rows times runs that a CPU works on at a time, so that what is in between stays small."""
+COUNTED = 1 << 20
+"""Rows that Newton's matrix is counted over at a time."""
 SMALLEST = 1024
 """But at least so many rows."""
+LARGEST_MATRIX = 1 << 27
+"""Bytes of the largest dense matrix that is made of codes."""
 UNROLLED = 5
 """Rounds of gradients that a GPU is given at a time: it waits for the host only between them."""
 
@@ -72,14 +78,13 @@ class Compiled:
         self.rows = spread(stored, self.mesh) if self.mesh else stored
 
     def _stored(self, x: Table) -> Table:
-        """Codes stay codes. For one table a CPU wants them in place of a dense matrix, too."""
-        if isinstance(x, Coded):
-            numbers = jnp.asarray(x.numbers, self.dtype)
-            return replace(x, numbers=numbers, codes=jnp.asarray(x.codes))
-        shared = x.ndim == 2 and self.model.only_multiplies
-        if shared and jax.default_backend() == "cpu":
-            return code(np.asarray(x), self.dtype)
-        return jnp.asarray(x, self.dtype)
+        """Codes stay codes where the matrix is large, and for one table on a CPU always."""
+        table: Table = placed(x, self.dtype)
+        if not isinstance(table, Coded):
+            return table
+        shared = x.ndim == 2 and self.model.only_multiplies and jax.default_backend() == "cpu"
+        large = math.prod(table.shape) * self.dtype.itemsize > LARGEST_MATRIX
+        return table if shared or large else table.matrix()
 
     def solve(
         self,
@@ -218,6 +223,9 @@ def _answer_all(asked: Asked) -> Answer:
         if cpu or isinstance(rows.x, Coded):
             many = partial(many_sums, model, order, measure=measure)
             size = max(SMALLEST, CACHED // queries.theta.shape[0])
+            if order is Order.SECOND and model.linear and isinstance(rows.x, Coded):
+                # The tables of `gram` are as large as such a block: few of them.
+                size = COUNTED
             return in_blocks(many, rows, queries, size) if cpu else many(rows, queries)
         each = jax.vmap(partial(row_sums, model, order, measure=measure), in_axes=(None, 0))
         n, runs = rows.y.shape[-1], queries.theta.shape[0]

@@ -23,12 +23,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.coded import dense
 from fairsilo.compute import Array, jax, jnp, one_by_one, over_first_axis
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, curvature, error, error_curvature, smooth_error
 from fairsilo.solver.base import Order, Query, Sums
 from fairsilo.sums.blocks import over_blocks
-from fairsilo.sums.coded import Table, dense
+from fairsilo.sums.coded import Placed, Table, gram, placed
 
 Measure = Literal["loss", "rate"]
 """What of a row the constraints weigh: its loss, or whether it is predicted wrong."""
@@ -81,12 +82,11 @@ def padded(rows: Rows, start: int, stop: int) -> Rows:
     extra = (1 << max(size - 1, 0).bit_length()) - size
     cast = partial(jnp.asarray, dtype=jnp.float64)
 
-    def lay(leaf: Array) -> Array:
-        part = np.pad(np.asarray(leaf[start:stop]), ((0, extra), (0, 0)))
-        return jnp.asarray(part) if np.issubdtype(part.dtype, np.integer) else cast(part)
+    def lay(leaf: Array) -> np.ndarray:
+        return np.pad(np.asarray(leaf[start:stop]), ((0, extra), (0, 0)))
 
     return Rows(
-        jax.tree.map(lay, rows.x),
+        placed(jax.tree.map(lay, rows.x)),
         jnp.asarray(np.pad(np.asarray(rows.y[start:stop]), (0, extra)), jnp.int32),
         cast(np.pad(np.asarray(rows.w[start:stop]), (0, extra))),
         cast(np.pad(np.asarray(rows.v[:, start:stop]), ((0, 0), (0, extra)))),
@@ -249,6 +249,8 @@ def gauss_newton(
     `errors` are classes y and further weights, of the curvature of the smooth error.
     """
     extra = () if errors is None else errors
+    if model.linear and isinstance(x, Placed) and jax.default_backend() == "cpu":
+        return _from_codes(_bend(model.scores(theta, x), weights, *extra), x)
 
     def one_row(row: Array) -> Array:
         gradients: Array = jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
@@ -257,14 +259,26 @@ def gauss_newton(
     def block(part: Table, c: Array, *more: Array) -> Array:
         rows = dense(part)
         g = jax.vmap(one_row)(rows)
-        scores = model.scores(theta, rows)
-        bend = c[:, None, None] * curvature(scores)
-        if more:
-            bend += more[1][:, None, None] * error_curvature(scores, more[0])
-        return _product(bend, g)
+        return _product(_bend(model.scores(theta, rows), c, *more), g)
 
     total: Array = over_blocks(block, x, weights, *extra)
     return total
+
+
+def _bend(scores: Array, c: Array, *more: Array) -> Array:
+    """The weighted curvature of every row in its scores, (n, outputs, outputs)."""
+    bend = c[:, None, None] * curvature(scores)
+    if more:
+        bend += more[1][:, None, None] * error_curvature(scores, more[0])
+    return bend
+
+
+def _from_codes(bend: Array, x: Placed) -> Array:
+    """The matrix of logistic regression, whose G_j are the row (1, x_j) for every output."""
+    outputs = bend.shape[-1]
+    every = [[gram(x, bend[:, a, b]) for b in range(outputs)] for a in range(outputs)]
+    size = outputs * every[0][0].shape[0]
+    return jnp.asarray(every).transpose(2, 0, 3, 1).reshape(size, size)
 
 
 @one_by_one

@@ -152,9 +152,9 @@ def compare(space: Workspace, out: Path, left_out: tuple[str, ...] = ()) -> Comp
     saved = load_run(out)
     rows = read_table(table)
     nobody = np.zeros(len(rows), np.int64)
-    over_network = saved.predictors[0].probabilities(saved.encoder.transform(rows), nobody)
+    over_network = saved.predictors[0].probabilities(saved.encoder.encode(rows), nobody)
     here = simulated.trained.predictors[0].probabilities(
-        simulated.prepared.encoder.transform(rows), nobody
+        simulated.prepared.encoder.encode(rows), nobody
     )
     loss = abs(saved.metrics["train"]["loss"] - simulated.metrics["train"]["loss"])
     return Comparison(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
+from fairsilo.coded import WIDEST, Coded, aligned
 from fairsilo.compute import jnp
 from fairsilo.data import Category, Encoder, EncoderSums, Number, Schema
 from fairsilo.model import logistic_regression
 from fairsilo.solver import Agp
-from fairsilo.sums import Coded, Compiled, Rows, aligned, collect, dense
-from fairsilo.sums.coded import WIDEST
+from fairsilo.sums import Compiled, Placed, Rows
 
 VALUES = tuple(f"v{i}" for i in range(300))
 
@@ -46,31 +45,24 @@ def table(n: int = 500) -> tuple[pd.DataFrame, Encoder]:
     return frame, Encoder.fit(schema, EncoderSums.of(frame, schema))
 
 
-@pytest.mark.parametrize("rows", [500, 128, 1])
-def test_blocks_collected_are_the_matrix(rows: int) -> None:
-    frame, encoder = table(500 if rows > 1 else 7)
-    found = collect(encoder.widths, len(frame), encoder.blocks(frame, rows), np.float64)
-    np.testing.assert_array_equal(dense(found), encoder.transform(frame))
+def test_codes_are_the_matrix() -> None:
+    frame, encoder = table()
+    found = encoder.encode(frame)
+    assert isinstance(found, Coded)
+    columns = dict(zip(encoder.feature_names, encoder.transform(frame).T, strict=True))
+    a = frame["a"].to_numpy()
+    scale = (a - np.nanmean(a)) / np.nanstd(a)
+    np.testing.assert_allclose(columns["a"], np.where(np.isnan(a), 0, scale), atol=1e-12)
+    np.testing.assert_array_equal(columns["a (missing)"], np.isnan(a))
+    np.testing.assert_array_equal(columns["few=x"], frame["few"] == "x")
+    np.testing.assert_array_equal(columns["few=(missing)"], frame["few"].isna())
+    for value in ("v0", "v254", "v255", "v299"):
+        np.testing.assert_array_equal(columns[f"many={value}"], frame["many"] == value)
+    np.testing.assert_array_equal(columns["many=(other)"], frame["many"] == "unheard")
+    np.testing.assert_array_equal(columns["strict=q"], frame["strict"] == "q")
     assert found.codes.dtype == np.uint8
     assert max(width for _, width in found.layout.categories) == WIDEST
     assert found.shape == (len(frame), len(encoder.feature_names))
-
-
-def test_numbers_alone_and_categories_alone() -> None:
-    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "c": ["x", "y", "x"]})
-    for features in ((Number(name="a"),), (Category(name="c", values=("x", "y")),)):
-        schema = Schema(
-            features=features, label="y", classes=("0", "1"), group="g", groups=("a", "b")
-        )
-        encoder = Encoder.fit(schema, EncoderSums.of(frame, schema))
-        found = collect(encoder.widths, 3, encoder.blocks(frame), np.float64)
-        np.testing.assert_array_equal(dense(found), encoder.transform(frame))
-
-
-def test_blocks_of_another_table_are_refused() -> None:
-    frame, encoder = table(20)
-    with pytest.raises(ValueError, match="20 rows instead of 21"):
-        collect(encoder.widths, 21, encoder.blocks(frame))
 
 
 def test_the_arrays_are_not_copied_into_jax() -> None:
@@ -84,14 +76,15 @@ def test_an_engine_takes_the_codes_as_they_lie_and_finds_the_same_model() -> Non
     n = len(frame)
     y = (np.random.default_rng(1).random(n) < 0.4).astype(np.int64)
     weights = np.full(n, 1 / n), np.where(np.arange(n) % 2 == 0, 1, -1)[None] / n
-    found = collect(encoder.widths, n, encoder.blocks(frame))
+    found = encoder.encode(frame)
     model = logistic_regression(found.shape[1])
-    engine = Compiled(model, Rows(found, y, *weights), np.float32)  # type: ignore[arg-type]
+    engine = Compiled(model, Rows(found, y, *weights))  # type: ignore[arg-type]
     kept = engine.rows.x
-    assert isinstance(kept, Coded)
+    assert isinstance(kept, Placed)
+    assert isinstance(found, Coded)
     for mine, given in ((kept.numbers, found.numbers), (kept.codes, found.codes)):
-        assert mine.unsafe_buffer_pointer() == given.unsafe_buffer_pointer()
+        assert mine.unsafe_buffer_pointer() == given.ctypes.data
     start, epsilon = np.zeros(model.size), [0.01]
-    other = Compiled(model, Rows(encoder.transform(frame), y, *weights), np.float32)  # type: ignore[arg-type]
+    other = Compiled(model, Rows(encoder.transform(frame), y, *weights))  # type: ignore[arg-type]
     a, b = (one.solve(Agp(), start, epsilon, 20).theta for one in (engine, other))
-    np.testing.assert_allclose(a, b, atol=1e-6)
+    np.testing.assert_allclose(a, b, atol=1e-12)

@@ -1,0 +1,244 @@
+"""Rows as codes: a category of 40 values is one byte a row instead of 40 columns of 0 and 1.
+
+`Coded` stands for the matrix X of numbers and one-hot columns without holding it. Everything that
+logistic regression needs of X are three products, and each is a look-up or a count by code:
+
+    X W          a row of W for each category
+    X' G         the rows of G, added up by category
+    X' diag(c) X for two categories, a contingency table with weights c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairsilo.arrays import Floats, Ints
+
+WIDEST = 255
+"""Columns that one byte can name; a wider category becomes several codes."""
+VALUES = WIDEST + 1
+"""Values of a code, the blank included."""
+ALIGNED = 64
+"""On a CPU, JAX does not copy an array that begins at a multiple of so many bytes."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of the dense matrix are numbers, and where each category's columns lie."""
+
+    numbers: tuple[int, ...]
+    categories: tuple[tuple[int, int], ...]
+    """The first column and the number of columns of each; they lie side by side."""
+    codes: tuple[tuple[int, ...], ...]
+    """The categories that each code speaks of: small ones share one, the first varying slowest."""
+
+    @classmethod
+    def of(cls, widths: Sequence[int]) -> Layout:
+        """`widths` says what the columns are: 0 a number, else a category's width."""
+        starts = [0, *accumulate(width or 1 for width in widths)]
+        numbers = tuple(start for start, width in zip(starts, widths, strict=False) if not width)
+        categories = tuple(
+            (start + skipped, min(WIDEST, width - skipped))
+            for start, width in zip(starts, widths, strict=False)
+            for skipped in range(0, width, WIDEST)
+        )
+        return cls(numbers, categories, _shared([width + 1 for _, width in categories]))
+
+    @property
+    def width(self) -> int:
+        """How many columns the dense matrix has."""
+        return len(self.numbers) + sum(width for _, width in self.categories)
+
+    def radices(self, code: int) -> list[int]:
+        """How many values each category of a code has, the blank included."""
+        return [self.categories[category][1] + 1 for category in self.codes[code]]
+
+    def columns(self, code: int) -> Ints:
+        """The columns of the dense matrix that a code speaks of."""
+        spans = (self.categories[category] for category in self.codes[code])
+        return np.concatenate([np.arange(start, start + width) for start, width in spans])
+
+    @property
+    def order(self) -> Ints:
+        """Where each dense column is, when numbers come first and the codes' columns follow."""
+        every = [np.array(self.numbers, np.int64), *map(self.columns, range(len(self.codes)))]
+        return np.argsort(np.concatenate(every))
+
+
+def _shared(radices: list[int]) -> tuple[tuple[int, ...], ...]:
+    """Which categories share a byte: the largest first, each where it still fits."""
+    codes: list[list[int]] = []
+    room: list[int] = []
+    for category in sorted(range(len(radices)), key=lambda c: -radices[c]):
+        radix = radices[category]
+        fits = [j for j, left in enumerate(room) if left >= radix]
+        if not fits:
+            fits = [len(codes)]
+            codes.append([])
+            room.append(VALUES)
+        codes[fits[0]].append(category)
+        room[fits[0]] //= radix
+    return tuple(map(tuple, codes))
+
+
+@lru_cache(maxsize=256)
+def meaning(layout: Layout, code: int) -> Floats:
+    """What each value of a code stands for: zeros and ones in its `columns`, (VALUES, columns)."""
+    rows = np.zeros((1, 0))
+    for radix in layout.radices(code):
+        own = np.eye(radix)[:, :-1]
+        rows = np.hstack([np.repeat(rows, radix, axis=0), np.tile(own, (len(rows), 1))])
+    return np.pad(rows, ((0, VALUES - len(rows)), (0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Rows as numbers (n, a) and codes (n, b).
+
+    Value c of a category stands for a one in its column c; a value as large as the number of its
+    columns, the blank, for zeros in all of them. A code holds the values of one category or more.
+    """
+
+    numbers: Any
+    codes: Any
+    layout: Layout
+
+    @classmethod
+    def of(cls, widths: Sequence[int], columns: Sequence[npt.NDArray[Any]], rows: int) -> Table:
+        """From a column for each of `widths`: numbers, or values of a category, -1 for none.
+
+        Without any category the rows are a matrix already.
+        """
+        layout = Layout.of(widths)
+        numbers = aligned((rows, len(layout.numbers)), np.float64)
+        numeric = [column for column, width in zip(columns, widths, strict=True) if not width]
+        for k, column in enumerate(numeric):
+            numbers[:, k] = column
+        if not layout.codes:
+            return numbers
+        pieces = [
+            (column, skipped)
+            for column, width in zip(columns, widths, strict=True)
+            for skipped in range(0, width, WIDEST)
+        ]
+        codes = aligned((rows, len(layout.codes)), np.uint8)
+        for j, categories in enumerate(layout.codes):
+            together = np.zeros(rows, np.int64)
+            for category, radix in zip(categories, layout.radices(j), strict=True):
+                column, skipped = pieces[category]
+                value = column - skipped
+                value[(value < 0) | (value >= radix)] = radix - 1
+                together = together * radix + value
+            codes[:, j] = together
+        return cls(numbers, codes, layout)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> Coded:
+        return Coded(self.numbers[rows], self.codes[rows], self.layout)
+
+    @property
+    def ndim(self) -> int:
+        """As many axes as the dense matrix has."""
+        return int(self.codes.ndim)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the dense matrix."""
+        return (*self.codes.shape[:-1], self.layout.width)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of numbers and codes."""
+        return int(self.numbers.nbytes + self.codes.nbytes)
+
+    def __matmul__(self, weight: Any) -> Any:
+        """X @ weight, for a vector or a matrix."""
+        product = self.numbers @ weight[list(self.layout.numbers)]
+        for j in range(len(self.layout.codes)):
+            values = meaning(self.layout, j) @ weight[self.layout.columns(j)]
+            product += values.take(self.codes[:, j], axis=0)
+        return product
+
+    def matrix(self) -> Any:
+        """The matrix (n, features) that the rows stand for."""
+        hot = [meaning(self.layout, j)[self.codes[:, j]] for j in range(len(self.layout.codes))]
+        return np.concatenate([self.numbers, *hot], axis=1)[:, self.layout.order]
+
+
+Table = Floats | Coded
+"""The features of rows, dense or coded."""
+
+
+def dense(x: Any) -> Any:
+    """The matrix (n, features) that the rows stand for."""
+    return x.matrix() if isinstance(x, Coded) else x
+
+
+def of_each(x: Table, function: Callable[[Any], Any]) -> Table:
+    """The matrix with function(X), where the function leaves 0 and 1 as they are."""
+    return Coded(function(x.numbers), x.codes, x.layout) if isinstance(x, Coded) else function(x)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of all, one table after the other."""
+    if not isinstance(tables[0], Coded):
+        return np.concatenate(tables)  # type: ignore[arg-type]
+    parts = [one for one in tables if isinstance(one, Coded)]
+    numbers = np.concatenate([one.numbers for one in parts])
+    return Coded(numbers, np.concatenate([one.codes for one in parts]), tables[0].layout)
+
+
+def pulled(x: Table, g: Floats) -> Floats:
+    """X' @ g for g (n, k)."""
+    if not isinstance(x, Coded):
+        return x.T @ g
+    total = np.empty((x.layout.width, g.shape[1]))
+    total[list(x.layout.numbers)] = x.numbers.T @ g
+    for j in range(len(x.layout.codes)):
+        sums = np.stack([_counted(x.codes[:, j], column, VALUES) for column in g.T], axis=1)
+        total[x.layout.columns(j)] = meaning(x.layout, j).T @ sums
+    return total
+
+
+def gram(x: Table, c: Floats) -> Floats:
+    """Z' diag(c) Z for Z = (1, X), a column of ones before the others."""
+    if not isinstance(x, Coded):
+        z = np.hstack([np.ones((len(x), 1)), x])
+        return z.T @ (c[:, None] * z)
+    layout, numbers = x.layout, [0, *(1 + k for k in x.layout.numbers)]
+    matrix = np.empty((1 + layout.width, 1 + layout.width))
+    weighted = c[:, None] * np.hstack([np.ones((len(x), 1)), x.numbers])
+    beside = np.vstack([weighted.sum(axis=0), pulled(x, weighted)])
+    matrix[:, numbers], matrix[numbers] = beside, beside.T
+    for j in range(len(layout.codes)):
+        mine, means = 1 + layout.columns(j), meaning(layout, j)
+        alone = _counted(x.codes[:, j], c, VALUES)
+        matrix[np.ix_(mine, mine)] = means.T @ (alone[:, None] * means)
+        first = x.codes[:, j].astype(np.int64) * VALUES
+        for k in range(j):
+            theirs = 1 + layout.columns(k)
+            pairs = _counted(first + x.codes[:, k], c, VALUES**2).reshape(VALUES, VALUES)
+            block = means.T @ pairs @ meaning(layout, k)
+            matrix[np.ix_(mine, theirs)], matrix[np.ix_(theirs, mine)] = block, block.T
+    return matrix
+
+
+def _counted(values: npt.NDArray[Any], weights: Floats, size: int) -> Floats:
+    return np.bincount(values, weights=weights, minlength=size).astype(np.float64, copy=False)
+
+
+def aligned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """An empty array that JAX can take over without a copy."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + ALIGNED, np.uint8)
+    start = -raw.ctypes.data % ALIGNED
+    return raw[start : start + size].view(dtype).reshape(shape)
