@@ -14,7 +14,7 @@ import fairsilo
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
     {"arrays", "errors", "compute", "threshold"},
-    {"registry"},
+    {"coded", "registry"},
     {"secagg", "dp"},
     {"data", "partition", "model"},
     {"fairness"},

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,13 +23,19 @@ def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
         FRAME.to_parquet(path)
     else:
         FRAME.to_csv(path, index=False)
-    pd.testing.assert_frame_equal(read_table(path), FRAME)
+    same(read_table(path), FRAME)
+
+
+def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """The same cells; texts are kept as codes."""
+    assert not any(kind is np.dtype(object) for kind in found.dtypes)
+    pd.testing.assert_frame_equal(found.astype(object), expected.astype(object))
 
 
 def test_byte_order_mark_and_blank_lines_are_no_data(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbf\r\na,b\r\n1,x\r\n2,\r\n")
-    pd.testing.assert_frame_equal(read_table(path), FRAME)
+    same(read_table(path), FRAME)
 
 
 def test_words_for_missing_are_names_among_texts_and_missing_among_numbers(tmp_path: Path) -> None:
@@ -44,7 +51,7 @@ def test_words_for_missing_are_names_among_texts_and_missing_among_numbers(tmp_p
     assert missing["b"] == [False, True, False, True]
     assert all(missing["e"])
     assert frame["x"].dtype == frame["y"].dtype == float
-    assert frame["b"][0] is True
+    assert frame["b"][0] == "True"
 
 
 def test_parquet_index_and_decimals(tmp_path: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
 
+from fairsilo.coded import Coded, dense
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.fairness import Dgeo
 from fairsilo.model import Model, Params, logistic_regression, mlp
 from fairsilo.model.loss import cross_entropy, curvature, probabilities
-from fairsilo.predictor.base import Plain, labels_and_losses
+from fairsilo.predictor.base import BLOCK, Plain
 from fairsilo.solver import Lbfgs, Newton, Status
 from fairsilo.sums import Compiled
 from tests.engine.sums import weighted_rows
@@ -96,15 +99,22 @@ def test_any_pair_of_functions_trains_under_the_constraint() -> None:
         assert abs(float(got.last.d[0])) == pytest.approx(gap / 2, abs=1e-4)
 
 
-@pytest.mark.slow
-def test_many_models_measured_at_once_equal_one_by_one() -> None:
+@pytest.mark.parametrize("make_model", [logistic_regression, mlp])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_predictor_says_what_the_model_does(make_model: Any, classes: int) -> None:
+    """In NumPy or compiled, of a matrix and of codes, in blocks of rows."""
     rng = np.random.default_rng(2)
-    x, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
-    s = np.zeros(30, dtype=np.int64)
-    models = [Plain(mlp(4, 3), mlp(4, 3).start(seed)) for seed in range(20)]
-    for one, (labels, losses) in zip(models, labels_and_losses(models, x, y), strict=True):
-        np.testing.assert_array_equal(labels, one.labels(x, s))
-        np.testing.assert_allclose(losses, one.losses(x, y, s), rtol=1e-12)
+    x = rng.normal(size=(BLOCK + 5, 4))
+    y = rng.integers(0, classes, len(x))
+    s = np.zeros(len(x), dtype=np.int64)
+    model = make_model(4, classes)
+    theta = rng.normal(size=model.size)
+    scores = model.scores(jnp.asarray(theta), jnp.asarray(x))
+    one = Plain(model, theta)
+    np.testing.assert_allclose(one.losses(x, y, s), cross_entropy(scores, y), rtol=1e-9)
+    np.testing.assert_allclose(one.probabilities(x, s), probabilities(scores), rtol=1e-9)
+    coded = Coded.of([2, 0, 0], [y % 2, x[:, 0], x[:, 1]], len(x))
+    np.testing.assert_allclose(one.losses(coded, y, s), one.losses(dense(coded), y, s), rtol=1e-9)
 
 
 def test_small_layers_give_the_same_scores_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

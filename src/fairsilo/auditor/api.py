@@ -12,6 +12,7 @@ from fairsilo.auditor.answers import Answers, classes_of, combined
 from fairsilo.auditor.document import Document, examine, write
 from fairsilo.auditor.rows import Rows
 from fairsilo.data import Schema, build_labels
+from fairsilo.data.columns import distinct
 from fairsilo.data.infer import at_least_two
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import DRAWS, Auditor
@@ -104,7 +105,7 @@ def audit(
     compare = schema.groups if groups is None else tuple(map(str, groups))
     protected = schema.classes if protected_class is None else _texts(protected_class)
     one = np.zeros(len(frame), np.int64)
-    owner, silos = (one, ("all",)) if clients is None else by_column(frame["client"])
+    owner, silos = (one, ("all",)) if clients is None else by_column(*distinct(frame["client"]))
     pairs = every_pair(schema, compare, protected)
     rows = Rows(
         frame, schema, labels, s, owner, silos, pairs, compare, protected, "the rows given", unseen

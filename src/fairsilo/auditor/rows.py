@@ -10,7 +10,7 @@ import pandas as pd
 from fairsilo.arrays import Ints
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
-from fairsilo.data.columns import column
+from fairsilo.data.columns import column, distinct
 from fairsilo.data.infer import at_least_two
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import DEFAULT, NOTIONS, Dgeo, count_cells
@@ -145,7 +145,7 @@ def _choose(
         is_test = _split_of_run(saved, trained, frame, y, s)
         own = is_test is not None
     if is_test is None and options.split is not None:
-        is_test = split_column(column(frame, options.split), column=options.split)
+        is_test = split_column(*distinct(column(frame, options.split)), column=options.split)
     if is_test is None:
         if options.rows in ("test", "train"):
             raise FairSiloError(
@@ -195,7 +195,7 @@ def _owners(
 ) -> tuple[Ints, tuple[str, ...]]:
     """The silo of each row: from a column, or divided at random."""
     if client is not None:
-        return by_column(column(frame, client), column=client)
+        return by_column(*distinct(column(frame, client)), column=client)
     known = DATASETS.get(options.data)
     count = options.clients or (
         int(saved.metrics["clients"]) if saved is not None else known.clients if known else 1

@@ -68,7 +68,8 @@ def readable(series: "pd.Series[Any]") -> NDArray[np.float64]:
     if is_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        values = np.array([_number(cell) for cell in series], np.float64)
+        codes, cells = distinct(series)
+        values = np.array([*map(_number, cells), np.nan])[codes]
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -79,21 +80,30 @@ def _number(cell: object) -> float:
         return np.nan
 
 
-def codes_and_texts(series: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]]:
-    """Return a code per row (-1 where missing) and the text that each code stands for.
+def distinct(series: "pd.Series[Any]") -> tuple[NDArray[np.int64], Sequence[Any]]:
+    """A code per row (-1 where missing) and the value that each code stands for.
 
-    Numbers are coded in ascending order, everything else in order of appearance.
+    Numbers are coded in ascending order.
     """
     if is_number(series):
-        codes, uniques = pd.factorize(series, sort=True)
-    else:
-        try:
-            codes, uniques = pd.factorize(series.astype(object))
-        except TypeError:
-            raise FairSiloError(
-                f"column {series.name!r} holds lists or tables; remove it or give one value a cell"
-            ) from None
-    return codes.astype(np.int64), [_text(value) for value in uniques]
+        codes, values = pd.factorize(series, sort=True)
+        return codes.astype(np.int64), list(values)
+    try:
+        column = pd.Categorical(series)
+    except TypeError:
+        raise FairSiloError(
+            f"column {series.name!r} holds lists or tables; remove it or give one value a cell"
+        ) from None
+    codes = column.codes.astype(np.int64)
+    used = np.bincount(codes + 1, minlength=len(column.categories) + 1)[1:] > 0
+    place = np.append(np.cumsum(used) - 1, -1)
+    return place[codes], list(column.categories[used])
+
+
+def codes_and_texts(series: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]]:
+    """Return a code per row (-1 where missing) and the text that each code stands for."""
+    codes, values = distinct(series)
+    return codes, [_text(value) for value in values]
 
 
 def vocabulary(series: "pd.Series[Any]") -> tuple[str, ...]:
@@ -119,27 +129,21 @@ def _text(value: object) -> str:
 
 def writes_number(text: str) -> bool:
     """Whether a text is a number, true or false, in any common spelling."""
-    return _is_truth(text) or not np.isnan(_number(text))
+    return is_truth(text) or not np.isnan(_number(text))
 
 
 def _plain(text: str) -> str:
     """The standard spelling of a number or true/false; any other text unchanged."""
-    if _is_truth(text):
+    if is_truth(text):
         return text.strip().capitalize()
     return _text(_number(text)) if writes_number(text) else text
 
 
-def _is_truth(text: str) -> bool:
+def is_truth(text: str) -> bool:
+    """Whether a text says true or false."""
     return text.strip().lower() in ("true", "false")
 
 
-def spelled(series: "pd.Series[Any]", values: Sequence[str]) -> "pd.Series[Any]":
-    """A column of texts, each respelled as in `values` if it is there in another spelling.
-
-    For example, `1.0` becomes `1` if `values` has `1`. No cell depends on another cell.
-    """
-    codes, texts = codes_and_texts(series)
-    known = set(values)
-    names = [text if text in known or _plain(text) not in known else _plain(text) for text in texts]
-    cells = np.array([*names, None], dtype=object)[codes]
-    return pd.Series(cells, index=series.index, name=series.name, dtype=object)
+def respelled(text: str, known: Sequence[str]) -> str:
+    """The text as in `known`, if it is there in another spelling: `1.0` is `1`."""
+    return text if text in known or _plain(text) not in known else _plain(text)

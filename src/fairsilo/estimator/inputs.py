@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairsilo.arrays import Ints
-from fairsilo.data.columns import positions
+from fairsilo.data.columns import distinct, positions
 from fairsilo.data.groups import intersections, texts
 from fairsilo.method import METHODS
 from fairsilo.partition import by_column
@@ -133,7 +133,7 @@ def clients_of(values: Any, rows: int, method: str) -> tuple[Ints, tuple[str, ..
     if np.ndim(values) != 1:
         raise ValueError("clients must have one dimension: pass the holder's name for each row")
     same_length("clients", len(values), rows)
-    return by_column(values, column="clients")
+    return by_column(*distinct(pd.Series(values)), column="clients")
 
 
 def chosen(name: str, wanted: Iterable[Any], known: Sequence[Any]) -> list[int]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fairsilo.arrays import Ints
-from fairsilo.data.columns import column, positions, readable
+from fairsilo.data.columns import column, distinct, positions, readable
 from fairsilo.data.groups import group_of
 from fairsilo.data.sample import build_labels
 from fairsilo.data.schema import Schema
@@ -35,7 +35,7 @@ def split_rows(
         return _split_privately(frame, agreed)
     y, s = build_labels(frame, schema or agreed.table)
     if agreed.split is not None:
-        is_test = split_column(column(frame, agreed.split), column=agreed.split)
+        is_test = split_column(*distinct(column(frame, agreed.split)), column=agreed.split)
     else:
         drawn = draw(y, kind="iid", clients=1, test_fraction=agreed.test_fraction, seed=agreed.seed)
         is_test = np.equal(drawn, TEST)

@@ -1,6 +1,6 @@
 """Clients and test rows, taken from columns of the table."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,34 +10,35 @@ from fairsilo.partition.rows import Indices
 
 
 def by_column(
-    values: Iterable[object], *, column: str = "client"
+    codes: Indices, values: Sequence[object], *, column: str = "client"
 ) -> tuple[Indices, tuple[str, ...]]:
     """Return the client index of every row and the names of the clients, sorted.
 
-    Numbers sort as numbers, so that client 10 comes after client 9.
+    `codes` says which of the values a row has, -1 for none. Numbers sort as numbers, so that
+    client 10 comes after client 9.
     """
-    cells = list(values)
-    missing = sum(map(_missing, cells))
+    empty = np.array([*map(_missing, values), True])
+    missing = int(empty[codes].sum())
     if missing:
         raise FairSiloError(
             f"client column {column!r} is empty in {missing} rows; say who holds these rows or "
             "remove them"
         )
-    distinct = {cell: _text(cell) for cell in set(cells)}
     numeric = all(
-        isinstance(c, int | float | np.number) and not isinstance(c, bool) for c in distinct
+        isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values
     )
-    names = sorted(set(distinct.values()), key=float if numeric else None)
+    texts = list(map(_text, values))
+    names = sorted(set(texts), key=float if numeric else None)
     place = {name: k for k, name in enumerate(names)}
-    index = {cell: place[name] for cell, name in distinct.items()}
-    return np.array([index[cell] for cell in cells], dtype=np.int64), tuple(names)
+    return np.array([place[text] for text in texts], np.int64)[codes], tuple(names)
 
 
-def split_column(values: Iterable[object], *, column: str = "split") -> NDArray[np.bool_]:
+def split_column(
+    codes: Indices, values: Sequence[object], *, column: str = "split"
+) -> NDArray[np.bool_]:
     """Return whether each row is a test row, from cells `train` or `test` (case is ignored)."""
-    cells = list(values)
-    meaning = {cell: _part(cell, column) for cell in set(cells)}
-    is_test = np.array([meaning[cell] for cell in cells], dtype=np.bool_)
+    meant = [_part(value, column) for value in ([*values, None] if (codes < 0).any() else values)]
+    is_test: NDArray[np.bool_] = np.array(meant, np.bool_)[codes]
     for part, absent in (("train", is_test.all()), ("test", not is_test.any())):
         if absent:
             raise FairSiloError(f"split column {column!r} has no {part} rows; mark some as {part}")

@@ -5,7 +5,7 @@ import pandas as pd
 
 from fairsilo.arrays import Ints
 from fairsilo.data import DATASETS
-from fairsilo.data.columns import column
+from fairsilo.data.columns import column, distinct
 from fairsilo.errors import FairSiloError
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run.options import Options
@@ -20,7 +20,7 @@ def share_out(
     known = DATASETS.get(options.data)
     is_test = None
     if options.split is not None:
-        is_test = split_column(column(frame, options.split), column=options.split)
+        is_test = split_column(*distinct(column(frame, options.split)), column=options.split)
     if options.client is not None:
         if is_test is None:
             is_test = _draw_test(y, options)
@@ -56,7 +56,7 @@ def owners(frame: pd.DataFrame, options: Options) -> Ints | None:
     """Who holds each row, test rows too, where a column says so."""
     if options.client is None:
         return None
-    return by_column(column(frame, options.client), column=options.client)[0]
+    return by_column(*distinct(column(frame, options.client)), column=options.client)[0]
 
 
 def _fraction(options: Options) -> float:
@@ -70,7 +70,7 @@ def _draw_test(y: Ints, options: Options) -> np.ndarray:
 
 def _by_column(frame: pd.DataFrame, is_test: np.ndarray, name: str) -> tuple[Ints, tuple[str, ...]]:
     """Clients as the column names them; one whose rows are all test rows is no client."""
-    client, names = by_column(column(frame, name), column=name)
+    client, names = by_column(*distinct(column(frame, name)), column=name)
     kept = np.unique(client[~is_test])
     place = np.full(len(names), TEST, dtype=np.int64)
     place[kept] = np.arange(len(kept))

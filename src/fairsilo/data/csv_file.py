@@ -1,0 +1,200 @@
+"""Read a CSV file block by block: numbers as numbers, texts as codes of a dictionary.
+
+The type of a column follows from all of its cells. It is guessed from the first block; a cell that
+contradicts the guess makes its column more general, and the file is read again.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from fairsilo.data.columns import is_truth, respelled, writes_number
+from fairsilo.data.schema import Schema
+from fairsilo.errors import FairSiloError
+
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""The usual words for a missing value: those of pandas."""
+NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity)\s*", re.IGNORECASE)
+WHOLE = re.compile(r"-?\d{1,18}")
+FIRST, BLOCK = 1 << 18, 1 << 22
+"""Bytes that types are guessed from, and bytes that are read at a time."""
+TEXT = pa.dictionary(pa.int32(), pa.string())
+WIDER = {pa.int64(): pa.float64(), pa.float64(): TEXT}
+
+
+def read_csv(path: Path, packed: bool, schema: Schema | None) -> pd.DataFrame:
+    """The table; columns declared in `schema` have the declared type, whatever the cells."""
+    try:
+        names = _names(path, packed)
+        table = _arrow(path, packed, names, () if schema is None else schema.vocabularies)
+        columns = {name: _column(table, name, schema) for name in names}
+        return pd.DataFrame(columns, copy=False)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise FairSiloError(f"{path} is not a whole gzip file; write it again") from None
+    except UnicodeDecodeError:
+        raise FairSiloError(f"{path} is not text in UTF-8; save it as CSV in UTF-8") from None
+
+
+def _open(path: Path, packed: bool) -> IO[bytes]:
+    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _records(path: Path, packed: bool, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Every record that is not blank, with the line it ends in: slow, for the header and errors."""
+    with _open(path, packed) as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        reader = csv.reader(text, strict=strict)
+        for row in reader:
+            if any(field.strip() for field in row):
+                yield reader.line_num, row
+
+
+def _names(path: Path, packed: bool) -> list[str]:
+    with _open(path, packed) as raw:
+        if b"\0" in raw.read(FIRST):
+            raise FairSiloError(f"{path} is binary and not a table; give a CSV file in UTF-8")
+    try:
+        names = next(_records(path, packed))[1]
+    except StopIteration:
+        raise FairSiloError(f"{path} is empty; write a table to it") from None
+    except csv.Error:
+        raise _no_table(path, packed) from None
+    check_names(path, names)
+    return names
+
+
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Every column has a name of its own, and there is more than one, if it should."""
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise FairSiloError(f"column {position} of {path} has no name; name it or remove it")
+        if names.index(name) != position - 1:
+            raise FairSiloError(f"{path} has two columns named {name!r}; rename one")
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise FairSiloError(
+            f"the fields of {path} are not separated by commas; save it with commas"
+        )
+
+
+def _no_table(path: Path, packed: bool) -> FairSiloError:
+    """What is wrong with a file that cannot be cut into rows: a short row is named by its line."""
+    try:
+        records = _records(path, packed)
+        width = len(next(records)[1])
+        for line, row in records:
+            if len(row) < width:
+                return FairSiloError(
+                    f"{path} is not a table: line {line} has {len(row)} of {width} fields; "
+                    "correct that row"
+                )
+    except csv.Error:
+        pass
+    return FairSiloError(
+        f"{path} is not a table: a row has more fields than the header, or a quote is not closed; "
+        "correct that row"
+    )
+
+
+def _arrow(path: Path, packed: bool, names: Sequence[str], literal: Container[str]) -> pa.Table:
+    """All columns, each as its narrowest type: whole numbers, numbers, texts (as the `literal`)."""
+    types = {name: pa.string() for name in names}
+    try:
+        first = next(_batches(path, packed, types, FIRST), None)
+        if first is None or not first.num_rows:
+            raise FairSiloError(f"{path} has column names but no rows; add rows")
+        types = {name: TEXT if name in literal else _guessed(first[name]) for name in names}
+        while True:
+            try:
+                table = pa.Table.from_batches(_batches(path, packed, types, BLOCK))
+                break
+            except pa.ArrowInvalid as error:
+                found = re.match(r"In CSV column #(\d+): .*invalid value", str(error), re.DOTALL)
+                if found is None:
+                    raise
+                name = names[int(found[1])]
+                types[name] = WIDER[types[name]]
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            raise UnicodeDecodeError("utf-8", b"", 0, 1, str(error)) from None
+        raise _no_table(path, packed) from None
+    # A quote that is never closed takes the rest of the file into the last row.
+    ends = (str(column[-1].as_py()) for column in table.columns if column.type == TEXT)
+    if any("\n" in end for end in ends):
+        try:
+            for _ in _records(path, packed, strict=True):
+                pass
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise _no_table(path, packed) from None
+    return table.unify_dictionaries()
+
+
+def _batches(
+    path: Path, packed: bool, types: Mapping[str, Any], size: int
+) -> Iterator[pa.RecordBatch]:
+    with _open(path, packed) as raw:
+        yield from arrow_csv.open_csv(
+            raw,
+            arrow_csv.ReadOptions(block_size=size, use_threads=False),
+            arrow_csv.ParseOptions(
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=types, null_values=list(MISSING), strings_can_be_null=False
+            ),
+        )
+
+
+def _guessed(column: pa.Array) -> pa.DataType:
+    """The narrowest type that all cells of the first block have."""
+    texts = set(column.unique().to_pylist()).difference(MISSING)
+    if texts and all(map(WHOLE.fullmatch, texts)):
+        return pa.int64()
+    return pa.float64() if texts and all(map(NUMBER.fullmatch, texts)) else TEXT
+
+
+def _column(table: pa.Table, name: str, schema: Schema | None) -> Any:
+    """A column as pandas has it: numbers, or a category, whose texts are read one by one."""
+    column = table[name]
+    if column.type != TEXT:
+        return column.to_numpy()
+    whole = column.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    codes, texts = whole.indices.to_numpy(), whole.dictionary.to_pylist()
+    declared = None if schema is None else schema.vocabularies.get(name)
+    if declared is not None:
+        missing = MISSING if all(map(writes_number, declared)) else ("",)
+        spelled = [one if one in missing else respelled(one, declared) for one in texts]
+        return _category(codes, spelled, missing)
+    known = [one for one in texts if one not in MISSING]
+    if all(map(NUMBER.fullmatch, known)):
+        values = [np.nan if one in MISSING else float(one) for one in texts]
+        return np.array([*values, np.nan])[codes]
+    if (schema is not None and name in schema.numbers) or all(map(is_truth, known)):
+        spelled = [one.strip().capitalize() if is_truth(one) else one for one in texts]
+        return _category(codes, spelled, MISSING)
+    return _category(codes, texts, ("",))
+
+
+def _category(codes: Any, texts: Sequence[str], missing: Sequence[str]) -> pd.Categorical:
+    """Codes of texts as a category; texts that mean the same share a code."""
+    names = sorted(set(texts).difference(missing))
+    place = {name: k for k, name in enumerate(names)}
+    index = np.array([*(place.get(one, -1) for one in texts), -1], np.int64)
+    return pd.Categorical.from_codes(index[codes], pd.Index(names, dtype=object))
