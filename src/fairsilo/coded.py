@@ -205,7 +205,7 @@ def pulled(x: Table, g: Floats) -> Floats:
     total[list(x.layout.numbers)] = x.numbers.T @ g
     for j in range(len(x.layout.codes)):
         sums = np.stack([_counted(x.codes[:, j], column, VALUES) for column in g.T], axis=1)
-        total[x.layout.columns(j)] = meaning(x.layout, j).T @ sums
+        total[x.layout.columns(j)] = _by_column(x.layout, j, sums)
     return total
 
 
@@ -222,14 +222,21 @@ def gram(x: Table, c: Floats) -> Floats:
     for j in range(len(layout.codes)):
         mine, means = 1 + layout.columns(j), meaning(layout, j)
         alone = _counted(x.codes[:, j], c, VALUES)
-        matrix[np.ix_(mine, mine)] = means.T @ (alone[:, None] * means)
+        matrix[np.ix_(mine, mine)] = _by_column(layout, j, alone[:, None] * means)
         first = x.codes[:, j].astype(np.int64) * VALUES
         for k in range(j):
             theirs = 1 + layout.columns(k)
             pairs = _counted(first + x.codes[:, k], c, VALUES**2).reshape(VALUES, VALUES)
-            block = means.T @ pairs @ meaning(layout, k)
+            block = _by_column(layout, k, _by_column(layout, j, pairs).T).T
             matrix[np.ix_(mine, theirs)], matrix[np.ix_(theirs, mine)] = block, block.T
     return matrix
+
+
+def _by_column(layout: Layout, code: int, sums: Floats) -> Floats:
+    """Sums by the values of a code, (VALUES, ...), added up by the columns that they stand for."""
+    if len(layout.codes[code]) == 1:
+        return sums[: layout.radices(code)[0] - 1]
+    return meaning(layout, code).T @ sums
 
 
 def _counted(values: npt.NDArray[Any], weights: Floats, size: int) -> Floats:

@@ -5,9 +5,13 @@ floats are enabled. Arrays keep their type: the paper's AGP sweeps run in float3
 in float64.
 """
 
+import hashlib
 import os
+import platform
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 # Many small factorisations of a Newton round run in parallel, and threads inside each compete for
@@ -18,6 +22,34 @@ import jax
 import jax.numpy as jnp
 
 jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+
+CACHE = "FAIRSILO_CACHE"
+"""The environment variable that names the folder of compiled programs; `off` for none."""
+
+
+def _keep_programs() -> None:
+    """Programs are compiled once per machine: the next command finds them in the user's cache.
+
+    A program is for one kind of processor, so its features are in the folder's name. A folder that
+    cannot be written is not used.
+    """
+    place = os.environ.get(CACHE) or str(Path("~/.cache/fairsilo").expanduser())
+    if place == "off" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    with suppress(OSError, RuntimeError):
+        known = Path("/proc/cpuinfo")
+        lines = known.read_text().splitlines() if known.exists() else [platform.processor()]
+        flags = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
+        kind = hashlib.sha256(f"{jax.__version__} {flags}".encode()).hexdigest()[:16]
+        folder = Path(place) / f"programs-{kind}"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.access(folder, os.W_OK):
+            jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # type: ignore[no-untyped-call]
+            jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # type: ignore[no-untyped-call]
+
+
+_keep_programs()
 
 Array = jax.Array
 P = ParamSpec("P")
@@ -93,6 +125,43 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 @one_by_one
+def solve_bent(matrix: Array, damping: Array, ridge: Array, right: Array) -> Array:
+    """(|H| + (damping + ridge) * largest * I)^-1 right, |H| being H with absolute eigenvalues.
+
+    Where H has no negative eigenvalue beyond rounding it is its own |H|, and Cholesky's factors
+    suffice: a tenth of the work of the eigenvectors.
+    """
+    largest = _largest(matrix)
+    eye = jnp.eye(len(matrix), dtype=matrix.dtype)
+    positive = jnp.all(jnp.isfinite(jnp.linalg.cholesky(matrix + ridge * largest * eye)))
+
+    def factored(_: None) -> Array:
+        return solve_positive(matrix + (damping + ridge) * largest * eye, right)
+
+    def turned(_: None) -> Array:
+        values, vectors = eigh(matrix)
+        size = jnp.abs(values)
+        bent = size + (damping + ridge) * jnp.max(size) + 1e-300
+        return vectors @ ((vectors.T @ right) / bent[:, None])
+
+    solution: Array = jax.lax.cond(positive, factored, turned, None)
+    return solution
+
+
+def _largest(matrix: Array) -> Array:
+    """The largest absolute eigenvalue, to within a few percent, by power iteration."""
+    start = jnp.ones(len(matrix), matrix.dtype)
+
+    def turn(_: int, vector: Array) -> Array:
+        image = matrix @ vector
+        return image / jnp.maximum(jnp.linalg.norm(image), 1e-300)
+
+    vector = jax.lax.fori_loop(0, 30, turn, start / jnp.sqrt(len(matrix)))
+    norm: Array = jnp.linalg.norm(matrix @ vector)
+    return norm
+
+
+@one_by_one
 def solve_positive(matrix: Array, right: Array) -> Array:
     """The solution of matrix @ x = right for a positive definite matrix."""
     return jax.scipy.linalg.solve(matrix, right, assume_a="pos")
@@ -107,5 +176,6 @@ __all__ = [
     "over_first_axis",
     "quick_options",
     "quickly_compiled",
+    "solve_bent",
     "solve_positive",
 ]

@@ -6,16 +6,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairsilo.compute import jax, jnp, quickly_compiled
+from fairsilo.compute import Array, jax, jnp, quickly_compiled
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch
 
 Answer = Callable[[Query, Order], Sums]
+
+
+def _first(solver: Solver, theta0: Array, epsilon: Array) -> Any:
+    return solver.init(theta0, epsilon)
 
 
 def _one_step(solver: Solver, state: Any, sums: Sums) -> Any:
     return solver.step(state, sums)
 
 
+_init = quickly_compiled(_first, fixed=("solver",))
 _step = quickly_compiled(_one_step, fixed=("solver",))
 
 
@@ -28,7 +33,7 @@ def drive(
     watch: Watch | None = None,
 ) -> Outcome:
     """Ask, step, ask again, until the solver is done or `rounds` queries were made."""
-    state = solver.init(jnp.asarray(theta0, jnp.float64), jnp.asarray(epsilon, jnp.float64))
+    state = _init(solver, jnp.asarray(theta0, jnp.float64), jnp.asarray(epsilon, jnp.float64))
     log: list[Record] = []
     while len(log) < rounds and int(state.status) == Status.RUNNING:
         state = _step(solver, state, answer(solver.query(state), solver.order))

@@ -11,11 +11,14 @@ import numpy as np
 
 from fairsilo.compute import jax
 from fairsilo.engine.clientwise import Clientwise, federation_of, silos_of
+from fairsilo.engine.loop import drive
 from fairsilo.fairness.weigh import weighted
 from fairsilo.partition.federation import Federation
 from fairsilo.question.base import Part, Problem, Question, Silo
+from fairsilo.question.model_sums import sums_of
+from fairsilo.question.round import unflatten
 from fairsilo.solver import Agp
-from fairsilo.solver.base import Outcome, Watch
+from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
 from fairsilo.sums import Compiled, Rows, even, stack_silos
 
 Limit = float | tuple[float, ...]
@@ -38,8 +41,27 @@ class Pooled(Clientwise):
         return super().ask(problem, question)
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
-        """The compiled loop."""
+        """The compiled loop; for Newton's few rounds of logistic regression it does not pay."""
+        if (
+            problem.model.linear
+            and problem.solver.order is Order.SECOND
+            and problem.estimator != "local"
+            and jax.default_backend() == "cpu"
+        ):
+            return self._solve_at_once(problem, watch)
         return solve_many([problem], [self], [problem.epsilon], watch)[0][0]
+
+    def _solve_at_once(self, problem: Problem, watch: Watch | None) -> Outcome:
+        """Round by round, each one answer over all rows as a silo gives it over its own."""
+        model, rows = problem.model, self.rows(problem)
+
+        def answer(query: Query, order: Order) -> Sums:
+            at = (np.asarray(query.theta), np.asarray(query.mu))
+            vector = sums_of(model, order.value, *rows.leaves(), *at, problem.measure)  # type: ignore[arg-type]
+            return unflatten(vector, order, model.size, len(problem.constraints))
+
+        start = model.start(problem.seed)
+        return drive(problem.solver, answer, start, problem.limits, problem.rounds, watch)
 
     def rows(self, problem: Problem) -> Rows:
         """The rows that a round asks about, weighed; under `local` with a leading axis of silos."""

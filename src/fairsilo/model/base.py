@@ -67,8 +67,8 @@ class Model:
 
     def start(self, seed: int) -> np.ndarray:
         """Seeded starting parameters as a flat float64 vector."""
-        theta, _ = ravel_pytree(self.init(jax.random.key(seed)))
-        return np.asarray(theta, dtype=np.float64)
+        leaves = jax.tree.leaves(self.init(jax.random.key(seed)))
+        return np.concatenate([np.ravel(leaf) for leaf in leaves]).astype(np.float64)
 
     def seen(self, x: Any) -> Any:
         """The rows as `apply` takes them: coded ones only where it does nothing but multiply."""

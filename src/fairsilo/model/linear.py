@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+import numpy as np
+
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model.base import Model, Params
 
@@ -57,6 +59,6 @@ def logistic_regression(features: int, classes: int = 2) -> Model:
     outputs = 1 if classes == 2 else classes
 
     def init(key: Array) -> Params:
-        return jax.tree.map(jnp.zeros_like, init_dense(key, features, outputs))
+        return {"weight": np.zeros((features, outputs)), "bias": np.zeros(outputs)}
 
     return Model("lr", features, classes, init, apply_dense, apply_dense_of_many, True, True)

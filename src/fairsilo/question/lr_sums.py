@@ -52,6 +52,8 @@ def linear_sums(
 
 def _curvature(p: Floats, outputs: int) -> Floats:
     """d^2 loss / d score^2, (n, outputs, outputs)."""
+    if outputs == 1:
+        return (p[:, 0] * p[:, 1])[:, None, None]
     bend: Floats = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
     return bend[:, -outputs:, -outputs:]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairsilo.compute import Array, eigh, jax, jnp
+from fairsilo.compute import Array, jax, jnp, solve_bent
 from fairsilo.solver.base import (
     Order,
     Query,
@@ -173,25 +173,21 @@ class Newton:
         epsilon, rho = state.epsilon, state.rho
         assert sums.jac is not None
         assert sums.hess is not None
-        values, vectors = eigh((sums.hess + sums.hess.T) / 2)
-        size = jnp.abs(values)
-        largest = jnp.max(size)
-        curvature = size + (damping + self.ridge) * largest + 1e-300
-
-        g = vectors.T @ sums.grad
-        j = sums.jac @ vectors
-        j_over = j / curvature
-        mu = solve_dual(j_over @ j.T, j_over @ g - sums.d, epsilon, rho, state.mu)
-        along = -(g + j.T @ mu) / curvature
-        linear = sums.d + j @ along
+        right = jnp.concatenate([sums.grad[None], sums.jac]).T
+        hess = (sums.hess + sums.hess.T) / 2
+        over = solve_bent(hess, damping, jnp.asarray(self.ridge, hess.dtype), right)
+        g_over, j_over = over[:, 0], over[:, 1:].T
+        mu = solve_dual(j_over @ sums.jac.T, j_over @ sums.grad - sums.d, epsilon, rho, state.mu)
+        along = -(g_over + j_over.T @ mu)
+        linear = sums.d + sums.jac @ along
         predicted = (
             merit(sums.loss, sums.d, epsilon, rho)
-            - merit(sums.loss + g @ along, linear, epsilon, rho)
-            - 0.5 * along @ (curvature * along)
+            - merit(sums.loss + sums.grad @ along, linear, epsilon, rho)
+            + 0.5 * along @ (sums.grad + sums.jac.T @ mu)
         )
         # A multiplier is at rho and the linearised constraint is still violated: raise rho.
         short = (violation(linear, epsilon) > self.tolerance) & (
             jnp.max(jnp.abs(mu), initial=0.0) > 0.99 * rho
         )
         rho = jnp.where(short, jnp.minimum(4 * rho, self.rho_max), rho)
-        return theta + vectors @ along, mu, predicted, rho
+        return theta + along, mu, predicted, rho
