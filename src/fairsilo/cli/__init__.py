@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -61,8 +62,13 @@ def version() -> None:
     print(__version__)
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"fairsilo: warning: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run a command; a user's mistake ends with one sentence and exit code 2."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except FairSiloError as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.shared_options import Client
+from fairsilo.cli.shared_options import Categories, Client, Numbers
 
 app = typer.Typer(
     no_args_is_help=True, help="The three data sets of the paper; the columns of your own."
@@ -83,23 +83,28 @@ def schema(
     client: Client = None,
     split: Annotated[str | None, typer.Option(help="Column with train and test.")] = None,
     drop_group: Annotated[bool, typer.Option(help="Leave the group out of the features.")] = False,
+    category: Categories = None,
+    number: Numbers = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("schema.json"),
 ) -> None:
     """Draft a --schema file for your own table; the bounds of its numbers are yours to fill in."""
     import json
 
-    from fairsilo.data import CLIENT_COLUMN, Number, infer_schema, read_table, write_atomic
+    from fairsilo.data import CLIENT_COLUMN, infer_schema, read_table, write_atomic
+    from fairsilo.data.columns import as_declared
     from fairsilo.errors import FairSiloError
+    from fairsilo.run.constraints import names_of
 
     if out.exists():
         raise FairSiloError(f"--out {out} exists already: give another file")
-    frame = read_table(data)
+    named = [[] if one is None else names_of("category", one) for one in (category, number)]
+    frame = as_declared(read_table(data), *named)
     exclude = {name for name in (client, split) if name is not None}
     if Path(data).is_dir():
         exclude.add(CLIENT_COLUMN)
     found = infer_schema(frame, label=label, group=group, exclude=exclude, drop_group=drop_group)
     write_atomic(out, (json.dumps(found.model_dump(mode="json"), indent=1) + "\n").encode())
-    open_ = [f.name for f in found.features if isinstance(f, Number)]
+    open_ = found.numbers
     print(f"{out}: {len(found.features)} features of {data}")
     if open_:
         print(f"numbers without bounds: {', '.join(open_)}")

@@ -66,6 +66,10 @@ OPTIONS: dict[str, Declared] = {
         "Default 0, of intersections 100.", DATA,
     ),
     "drop_group": Declared(bool, False, "Leave the group out of the features.", DATA),
+    "category": Declared(
+        Text, None, "Columns that are categories though their cells are numbers: COW,MAR.", DATA
+    ),
+    "number": Declared(Text, None, "Columns that are numbers: AGE,HOURS.", DATA),
     "variant": Declared(
         str, "default", "Variant of a named data set (see `data list`).", DATA
     ),
@@ -191,6 +195,9 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
             raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
         values["epsilon"], values["epsilons"] = limits_of(epsilon)
     values["groups"] = None if groups is None else names_of("groups", groups)
+    for name in ("category", "number"):
+        given_names = values.pop(name, None)
+        values[name] = () if given_names is None else names_of(name, given_names)
     values["dp_split"] = shares(values["dp_split"])
     return Options(**values)
 
@@ -213,3 +220,4 @@ def option(name: str) -> Any:
 
 
 Data, DataDir, Client = option("data"), option("data_dir"), option("client")
+Categories, Numbers = option("category"), option("number")

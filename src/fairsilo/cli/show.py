@@ -135,9 +135,13 @@ def show_run(run: Run, folder: Path) -> None:
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
         console.print(Text(f"note: {note}", style="yellow"))
+    if "solver_why" in metrics:
+        console.print(f"solver {metrics['solver_why']}", highlight=False, soft_wrap=True)
     up = metrics["bytes_up"] / max(metrics["clients"], 1)
+    memory = f", {metrics['peak_memory'] / 1e9:.2f} GB" if "peak_memory" in metrics else ""
     console.print(
-        f"{metrics['seconds']:.1f} s, {up / 1e3:,.1f} kB sent by each client", highlight=False
+        f"{metrics['seconds']:.1f} s{memory}, {up / 1e3:,.1f} kB sent by each client",
+        highlight=False,
     )
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
 

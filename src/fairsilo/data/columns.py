@@ -6,7 +6,7 @@ one from all cells of a column. If a schema declares the column, every cell is r
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,21 @@ def codes_and_texts(series: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[s
     """Return a code per row (-1 where missing) and the text that each code stands for."""
     codes, values = distinct(series)
     return codes, [_text(value) for value in values]
+
+
+def as_declared(
+    frame: pd.DataFrame, categories: Iterable[str], numeric: Iterable[str]
+) -> pd.DataFrame:
+    """The table with these columns as categories and as numbers, whatever they look like."""
+    kinds: dict[str, Any] = {}
+    for name in categories:
+        codes, texts = codes_and_texts(column(frame, name))
+        kinds[name] = pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object))
+    for name in numeric:
+        if name in kinds:
+            raise FairSiloError(f"column {name!r} is named as a category and as a number")
+        kinds[name] = numbers(column(frame, name), name)
+    return frame.assign(**kinds) if kinds else frame
 
 
 def vocabulary(series: "pd.Series[Any]") -> tuple[str, ...]:

@@ -1,16 +1,19 @@
 """Infer a schema from a table."""
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
-from fairsilo.data.columns import column, is_number, numbers, vocabulary
+from fairsilo.data.columns import codes_and_texts, column, is_number, numbers, vocabulary
 from fairsilo.data.schema import Category, Number, Schema
-from fairsilo.errors import FairSiloError
+from fairsilo.errors import FairSiloError, FairSiloWarning
 
 MAX_VALUES = 1000
 """More distinct values than this make a column free text or an identifier, not a category."""
+MANY = 100
+"""From this many rows on, a column in which every cell is another names the rows."""
 FEWEST = 10
 """From this many distinct values on, text among mostly numbers is taken for a damaged column."""
 
@@ -25,8 +28,9 @@ def infer_schema(
 ) -> Schema:
     """Infer the schema: every column is a feature, except the label and those excluded.
 
-    Numeric columns are numbers, all others (true/false too) categories. A column without any value
-    is an error, since dropping it silently would hide that a file was written wrongly. So is a
+    Numeric columns are numbers, all others (true/false too) categories. A column that names rows,
+    or has too many different texts, is left out with a warning. A column without any value is an
+    error, since dropping it silently would hide that a file was written wrongly. So is a
     column of numbers with some text, which would become a category with numbers as its values.
     """
     if not all(isinstance(name, str) for name in frame.columns) or not frame.columns.is_unique:
@@ -40,10 +44,28 @@ def infer_schema(
         column(frame, name)
     if drop_group:
         left_out.add(group)
-    features = tuple(_feature(frame[n], n) for n in frame.columns if n not in left_out)
+    kept = [name for name in frame.columns if name not in left_out]
+    unusable = {name: why for name in kept if (why := _unusable(frame[name]))}
+    for name, why in unusable.items():
+        warnings.warn(f"column {name!r} {why}: it was left out", FairSiloWarning, stacklevel=2)
+    features = tuple(_feature(frame[name], name) for name in kept if name not in unusable)
     if not features:
         raise FairSiloError("no column is left as a feature; add feature columns to the table")
     return Schema(features=features, label=label, classes=classes, group=group, groups=groups)
+
+
+def _unusable(series: "pd.Series[Any]") -> str:
+    """Why a column cannot be a feature: it names rows, or every text is another; "" if it can."""
+    rows = len(series)
+    if is_number(series):
+        numbered = rows >= MANY and pd.api.types.is_integer_dtype(series.dtype)
+        if numbered and series.is_unique and int(series.max()) - int(series.min()) < 2 * rows:
+            return "numbers the rows"
+        return ""
+    count = len(codes_and_texts(series)[1])
+    if count > MAX_VALUES or (rows >= MANY and count > 0.9 * rows):
+        return f"has {count:,} different texts in {rows:,} rows, like names, dates or remarks"
+    return ""
 
 
 def at_least_two(series: "pd.Series[Any]", name: str, role: str, noun: str) -> tuple[str, ...]:
@@ -73,7 +95,6 @@ def _feature(series: "pd.Series[Any]", name: str) -> Number | Category:
         return Number(name=name)
     values = vocabulary(series)
     _check_mixed(values, name)
-    values = _limited(values, name)
     return Category(name=name, values=values, missing=bool(empty.any()))
 
 

@@ -41,6 +41,10 @@ class Options:
     against: str = "pairs"
     pool: int | None = None
     drop_group: bool = False
+    category: tuple[str, ...] = ()
+    """Columns that are categories whatever they look like, such as codes."""
+    number: tuple[str, ...] = ()
+    """Columns that are numbers."""
     client: str | None = None
     clients: int | None = None
     partition: str = "iid"

@@ -24,6 +24,7 @@ from fairsilo.data import (
     read_table,
     schema_of,
 )
+from fairsilo.data.columns import as_declared
 from fairsilo.dp import Mechanism, smallest_sum
 from fairsilo.engine import Clientwise, Pooled, Private, silos_of
 from fairsilo.errors import FairSiloError
@@ -161,7 +162,7 @@ def group_features(options: Options, schema: Schema) -> tuple[str, ...]:
 
 def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
-    if is_named(options, "label", "client", "split", "schema"):
+    if is_named(options, "label", "client", "split", "schema", "category", "number"):
         known = DATASETS[options.data]
         frame = load(options.data, data_dir=options.data_dir, variant=options.variant)
         own = options.group is not None
@@ -194,7 +195,12 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     assert options.label is not None
     assert options.group is not None
     if declared is not None:
+        if options.category or options.number:
+            raise FairSiloError(
+                f"`category` and `number` are in the file {options.schema}: leave them out"
+            )
         return frame, declared, options
+    frame = as_declared(frame, options.category, options.number)
     exclude = [name for name in (options.client, options.split) if name is not None]
     by = one_or_more("group", options.group, tuple(frame.columns))
     schema = infer_schema(
@@ -219,7 +225,7 @@ def is_named(options: Any, *fixed: str) -> bool:
             )
         return False
     for name in fixed:
-        if getattr(options, name) is not None:
+        if getattr(options, name) not in (None, ()):
             raise FairSiloError(
                 f"`{name}` does not go with the data set {options.data!r}, whose columns are "
                 "fixed: leave it out"

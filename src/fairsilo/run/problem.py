@@ -201,6 +201,20 @@ def solver_name(options: Options, parameters: int) -> str:
     return "newton" if parameters <= LARGEST_MATRIX.get(options.model, 400) else "lbfgs"
 
 
+def why_solver(options: Options, parameters: int) -> str:
+    """Which solver trains, and why that one."""
+    name, own = solver_name(options, parameters), METHODS[options.after or options.method]
+    if own.own_solver:
+        return f"{own.title} has a solver of its own"
+    if options.solver_name is not None:
+        return f"{name}, as asked for"
+    if options.dp_epsilon is not None:
+        return f"{name}, for differential privacy"
+    most = LARGEST_MATRIX.get(options.model, 400)
+    compared = "at most" if parameters <= most else "more than"
+    return f"{name}: {parameters:,} parameters, {compared} {most:,}"
+
+
 def rounds_of(options: Options, solver: str) -> int:
     """The most rounds."""
     if options.rounds is not None:

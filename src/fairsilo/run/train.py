@@ -1,9 +1,13 @@
 """One training run: train, train without the constraint beside it, measure both."""
 
+import resource
+import sys
 import time
+import warnings
 from dataclasses import dataclass, replace
 
 from fairsilo.engine import Engine
+from fairsilo.errors import FairSiloWarning
 from fairsilo.method import METHODS, Trained
 from fairsilo.method.fedavg import fedavg
 from fairsilo.method.repair import train_and_repair
@@ -12,7 +16,7 @@ from fairsilo.question import Problem
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
-from fairsilo.run.problem import Posed, aimed, plan
+from fairsilo.run.problem import Posed, aimed, plan, why_solver
 from fairsilo.solver import Watch
 
 
@@ -49,7 +53,9 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
         from fairsilo.run.private import execute_private
 
         return execute_private(options, watch)
-    prepared = prepare(options)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", FairSiloWarning)
+        prepared = prepare(options)
     engine, problem = prepared.engine(options), plan(options, prepared)
     problem = aimed(options, problem, engine.count(problem))
     started = time.perf_counter()
@@ -57,8 +63,17 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     seconds = time.perf_counter() - started
     seen = seen_here(options, prepared, problem, trained)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
+    metrics["notes"] += [str(one.message) for one in told]
+    metrics["solver_why"] = why_solver(options, problem.model.size)
+    metrics["peak_memory"] = peak_memory()
     if baseline and METHODS[options.method].limited:
         free = fedavg(plan(options, prepared), engine)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}
     return Run(options, prepared, prepared.client_names, trained, metrics)
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held so far."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most) if sys.platform == "darwin" else 1024 * int(most)
