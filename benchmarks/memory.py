@@ -59,9 +59,10 @@ def encoder_of(frame: Any) -> Any:
 
 def rounds(frame: Any, encoder: Any, way: str) -> None:
     """Encode, pass to the engine, run three rounds."""
+    from fairsilo.coded import aligned
     from fairsilo.model import logistic_regression
     from fairsilo.solver import Agp
-    from fairsilo.sums import Compiled, Rows, aligned, collect
+    from fairsilo.sums import Compiled, Rows
 
     n = len(frame)
     y, w, v = aligned((n,), np.uint8), aligned((n,), np.float32), aligned((1, n), np.float32)
@@ -69,7 +70,7 @@ def rounds(frame: Any, encoder: Any, way: str) -> None:
     w[:], v[:] = 1 / n, y
     v[0, ::2] *= -1
     if way == "codes":
-        x: Any = collect(encoder.widths, n, encoder.blocks(frame))
+        x: Any = encoder.encode(frame, np.float32)
     else:
         x = encoder.transform(frame)
     engine = Compiled(logistic_regression(x.shape[1]), Rows(x, y, w, v), np.float32)  # type: ignore[arg-type]

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from fairsilo.data import Category, Number, Schema, infer_schema
-from fairsilo.errors import FairSiloError
+from fairsilo.data.columns import as_declared
+from fairsilo.errors import FairSiloError, FairSiloWarning
 
 
 def table() -> pd.DataFrame:
@@ -107,12 +108,42 @@ def test_wrong_values(column: str, values: list[object], message: str) -> None:
         infer_schema(frame, label="paid", group="sex")
 
 
-def test_an_identifier_is_not_a_category() -> None:
+def test_columns_that_name_rows_are_left_out_with_a_warning() -> None:
     frame = pd.concat([table()] * 300, ignore_index=True)
-    frame["secret"] = [f"person {k}" for k in range(len(frame))]
-    with pytest.raises(FairSiloError, match="column 'secret' has 1200 different values") as error:
-        infer_schema(frame, label="paid", group="sex")
-    assert "person" not in str(error.value)
+    whole = infer_schema(frame, label="paid", group="sex").features
+    rows = len(frame)
+    names = {
+        "secret": [f"person {k}" for k in range(rows)],
+        "number": range(7000, 7000 + rows),
+        "day": [f"day {k % 1050}" for k in range(rows)],
+    }
+    for name, cells in names.items():
+        with pytest.warns(FairSiloWarning, match=f"column '{name}' .*: it was left out") as told:
+            found = infer_schema(frame.assign(**{name: cells}), label="paid", group="sex")
+        assert found.features == whole
+        assert "person" not in str(told[0].message)
+    # Whole numbers far apart, or numbers that are not whole, are no row numbers.
+    for cells in (np.arange(rows) * 50, np.arange(rows) * 0.5, np.arange(rows) // 2):
+        found = infer_schema(frame.assign(income=cells), label="paid", group="sex")
+        assert isinstance(found.features[-1], Number)
+
+
+def test_a_column_is_what_one_says() -> None:
+    frame = table().assign(code=[3, 1, 10, 1], text=["1", "2", "3", "4"])
+    found = as_declared(frame, ["code"], ["text"])
+    schema = infer_schema(found, label="paid", group="sex")
+    assert schema.features[-2:] == (
+        Category(name="code", values=("1", "10", "3")),
+        Number(name="text"),
+    )
+    with pytest.raises(
+        FairSiloError, match="column 'sex' must hold numbers but has text in 4 rows"
+    ):
+        as_declared(frame, [], ["sex"])
+    with pytest.raises(FairSiloError, match="there is no column 'cod'"):
+        as_declared(frame, ["cod"], [])
+    with pytest.raises(FairSiloError, match="'code' is named as a category and as a number"):
+        as_declared(frame, ["code"], ["code"])
 
 
 def mixed(numbers: int, *texts: str) -> pd.DataFrame:

@@ -12,12 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairsilo.compute import jax, jnp
+from fairsilo.engine import Pooled
 from fairsilo.engine.base import answers
 from fairsilo.engine.loop import drive
+from fairsilo.engine.pooled import solve_many
 from fairsilo.fairness import Dgeo, Estimator
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.partition.federation import Federation
-from fairsilo.question import Round
+from fairsilo.predictor.base import Plain
+from fairsilo.question import Problem, Round
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query
 from fairsilo.solver.base import Sums
 from fairsilo.sums import Compiled, Rows, row_sums, stack_silos
@@ -246,3 +249,22 @@ def test_rounds_as_a_gpu_is_given_them_are_the_same(monkeypatch: pytest.MonkeyPa
     _compiled.cache_clear()
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_rounds_in_numpy_and_the_compiled_loop_find_the_same_model(classes: int) -> None:
+    """`Pooled` solves Newton's rounds of logistic regression without a compiler."""
+    rng = np.random.default_rng(0)
+    x, s = rng.normal(size=(400, 3)), np.arange(400) % 2
+    y = np.digitize(x[:, 0] + s + rng.logistic(size=400), [0.0, 2.0][: classes - 1])
+    rows = Federation.of(x, y, s, np.arange(400) % 3, groups=2, classes=classes)
+    problem = Problem(
+        model=logistic_regression(3, classes), constraints=(PAIR,), epsilon=0.02,
+        estimator="pooled", solver=Newton(), rounds=50, seed=0,
+    )  # fmt: skip
+    engine = Pooled(rows)
+    plain = engine.solve(problem)
+    compiled = solve_many([problem], [engine], [problem.epsilon])[0][0]
+    assert plain.rounds == compiled.rounds
+    a, b = (Plain(problem.model, one.theta).probabilities(x, s) for one in (plain, compiled))
+    np.testing.assert_allclose(a, b, atol=1e-8)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from fairsilo.compute import jnp
 from fairsilo.model import MODELS
-from fairsilo.predictor.base import Plain
-from fairsilo.question.lr_sums import linear_sums, losses_of, probabilities_of, scores_of
-from fairsilo.question.model_sums import flatten, losses_and_labels
+from fairsilo.question.lr_sums import linear_sums
+from fairsilo.question.model_sums import flatten
 from fairsilo.question.round import numbers_up, unflatten
 from fairsilo.solver.base import Order, Query
 from fairsilo.sums.rows import Rows
@@ -56,20 +55,6 @@ def test_equals_the_sums_of_the_simulation(
     assert len(found) == numbers_up(order, model.size, k)
     back = flatten(unflatten(expected, order, model.size, k))
     np.testing.assert_array_equal(back, expected)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_predictions_equal_the_predictors(classes: int) -> None:
-    x, y, *_ = rows_of(0, 50, 4, classes, 0)
-    model = MODELS["lr"](4, classes)
-    theta = np.random.default_rng(1).normal(size=model.size)
-    plain = Plain(model, theta)
-    scores = scores_of(theta, x, classes)
-    np.testing.assert_allclose(losses_of(scores, y), plain.losses(x, y, y), atol=1e-13)
-    np.testing.assert_allclose(probabilities_of(scores), plain.probabilities(x, y), atol=1e-14)
-    losses, labels = losses_and_labels(model, theta, x, y)
-    np.testing.assert_allclose(losses, losses_of(scores, y), atol=1e-13)
-    np.testing.assert_array_equal(labels, plain.labels(x, y))
 
 
 def test_far_scores_stay_finite() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from fairsilo.compute import jnp
+from fairsilo.compute import jnp, solve_bent
 from fairsilo.fairness import Dgeo
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
@@ -103,3 +103,17 @@ def test_a_round_limit_is_not_convergence() -> None:
         assert got.status is Status.RUNNING
         assert got.rounds == 2
         assert float(got.last.residual) > solver.tolerance
+
+
+@pytest.mark.parametrize("lowest", [0.5, 0.0, -1e-12, -0.3])
+def test_bent_matrices_are_solved_as_by_their_eigenvalues(lowest: float) -> None:
+    """By Cholesky's factors where the matrix is positive, and by eigenvectors where it is not."""
+    rng = np.random.default_rng(0)
+    turn, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    values = np.array([lowest, 0.7, 1.0, 1.5, 2.0, 9.0])
+    matrix, right = turn @ np.diag(values) @ turn.T, rng.normal(size=(6, 2))
+    for damping in (0.0, 0.1):
+        bent = np.abs(values) + (damping + 1e-6) * 9.0
+        want = turn @ ((turn.T @ right) / bent[:, None])
+        found = solve_bent(*map(jnp.asarray, ((matrix + matrix.T) / 2, damping, 1e-6, right)))
+        np.testing.assert_allclose(found, want, rtol=1e-4)

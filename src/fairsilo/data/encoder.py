@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from fairsilo.coded import Coded, Table, dense
 from fairsilo.data.columns import column, numbers, positions
@@ -109,9 +109,9 @@ class Encoder:
                 widths.append(_width(feature))
         return tuple(widths)
 
-    def encode(self, frame: pd.DataFrame) -> Table:
-        """Encode a table: one row per row, categories as codes."""
-        return Coded.of(self.widths, list(self._columns(frame)), len(frame))
+    def encode(self, frame: pd.DataFrame, dtype: DTypeLike = np.float64) -> Table:
+        """Encode a table: one row per row, numbers of that type, categories as codes."""
+        return Coded.of(self.widths, list(self._columns(frame)), len(frame), dtype)
 
     def transform(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Encode a table as the matrix itself: one column per feature name."""

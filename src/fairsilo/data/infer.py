@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairsilo.data.columns import codes_and_texts, column, is_number, numbers, vocabulary
+from fairsilo.data.columns import column, is_number, numbers, vocabulary
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError, FairSiloWarning
 
@@ -62,7 +62,9 @@ def _unusable(series: "pd.Series[Any]") -> str:
         if numbered and series.is_unique and int(series.max()) - int(series.min()) < 2 * rows:
             return "numbers the rows"
         return ""
-    count = len(codes_and_texts(series)[1])
+    values = vocabulary(series)
+    _check_mixed(values, str(series.name))
+    count = len(values)
     if count > MAX_VALUES or (rows >= MANY and count > 0.9 * rows):
         return f"has {count:,} different texts in {rows:,} rows, like names, dates or remarks"
     return ""
@@ -94,7 +96,6 @@ def _feature(series: "pd.Series[Any]", name: str) -> Number | Category:
         numbers(series, name)
         return Number(name=name)
     values = vocabulary(series)
-    _check_mixed(values, name)
     return Category(name=name, values=values, missing=bool(empty.any()))
 
 

@@ -23,8 +23,8 @@ def linear_scores(theta: Floats, x: Table, classes: int) -> Floats:
 def losses_of(scores: Floats, y: Ints) -> Floats:
     """Cross-entropy of every row."""
     if scores.shape[1] == 1:
-        margin = np.where(y == 1, scores[:, 0], -scores[:, 0])
-        return np.logaddexp(0.0, -margin)
+        against = np.where(y == 1, -scores[:, 0], scores[:, 0])
+        return np.maximum(against, 0.0) + np.log1p(np.exp(-np.abs(against)))
     top = scores.max(axis=1, keepdims=True)
     log_sum = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
     losses: Floats = log_sum - scores[np.arange(len(y)), y]
@@ -34,8 +34,10 @@ def losses_of(scores: Floats, y: Ints) -> Floats:
 def probabilities_of(scores: Floats) -> Floats:
     """Class probabilities (n, classes)."""
     if scores.shape[1] == 1:
-        p = np.exp(-np.logaddexp(0.0, -scores[:, 0]))
-        return np.stack([1 - p, p], axis=1)
+        e = np.exp(-np.abs(scores))
+        share = 1 / (1 + e)
+        below = scores < 0
+        return np.hstack([np.where(below, share, e * share), np.where(below, e * share, share)])
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares: Floats = e / e.sum(axis=1, keepdims=True)
     return shares
@@ -43,6 +45,8 @@ def probabilities_of(scores: Floats) -> Floats:
 
 def slopes_of(p: Floats, y: Ints, outputs: int) -> Floats:
     """d loss / d score, (n, outputs)."""
+    if outputs == 1:
+        return p[:, 1:] - y[:, None]
     slope = p.copy()
     slope[np.arange(len(y)), y] -= 1.0
     return slope[:, -outputs:]

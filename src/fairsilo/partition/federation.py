@@ -37,7 +37,8 @@ class Federation:
             raise FairSiloError(
                 "there are no training rows: lower `test_fraction` or give more rows"
             )
-        sizes = np.unique(client[order], return_counts=True)[1]
+        counts = np.bincount(client[order])
+        sizes = counts[counts > 0]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return cls(x[order], y[order], s[order], offsets, groups, classes)
 

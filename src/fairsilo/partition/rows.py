@@ -35,10 +35,15 @@ def stratified(
     rows: Indices, y: Indices, size: int, rng: np.random.Generator
 ) -> tuple[Indices, Indices]:
     """Draw `size` rows, keeping the class shares; return the drawn rows and the rest."""
-    classes, counts = np.unique(y[rows], return_counts=True)
+    own = y[rows]
+    counts = np.bincount(own)
+    classes = np.flatnonzero(counts)
+    counts = counts[classes]
     quotas = apportion(counts.astype(np.float64) * (size / max(len(rows), 1)), size)
     drawn = [
-        shuffled(rows[y[rows] == c], rng)[:quota] for c, quota in zip(classes, quotas, strict=True)
+        shuffled(rows[own == c], rng)[:quota] for c, quota in zip(classes, quotas, strict=True)
     ]
     picked = np.concatenate([*drawn, np.empty(0, dtype=np.int64)])
-    return picked, np.setdiff1d(rows, picked)
+    taken = np.zeros(int(rows.max(initial=-1)) + 1, np.bool_)
+    taken[picked] = True
+    return picked, np.sort(rows[~taken[rows]])

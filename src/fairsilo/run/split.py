@@ -71,7 +71,7 @@ def _draw_test(y: Ints, options: Options) -> np.ndarray:
 def _by_column(frame: pd.DataFrame, is_test: np.ndarray, name: str) -> tuple[Ints, tuple[str, ...]]:
     """Clients as the column names them; one whose rows are all test rows is no client."""
     client, names = by_column(*distinct(column(frame, name)), column=name)
-    kept = np.unique(client[~is_test])
+    kept = np.flatnonzero(np.bincount(client[~is_test]))
     place = np.full(len(names), TEST, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     return np.where(is_test, TEST, place[client]), tuple(names[i] for i in kept)
