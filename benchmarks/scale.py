@@ -116,7 +116,6 @@ def use(work: Path) -> list[Line]:
     run = work / "run"
     if not run.exists():
         spent(train(states(), run))
-    peer = [sys.executable, str(PEER)]
     data = ("--model", str(run), "--data", str(states()))
     commands = {
         "predict": fairsilo("predict", *data, "--out", str(work / "answers.csv")),

@@ -181,8 +181,8 @@ class Coded:
         return np.concatenate([self.numbers, *hot], axis=1)[:, self.layout.order]
 
 
-Table = Floats | Coded
-"""The features of rows, dense or coded."""
+Table = Any
+"""The features of rows: a matrix, or `Coded`."""
 
 
 def dense(x: Any) -> Any:
