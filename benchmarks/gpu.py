@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.growth import coded_rows
+from fairsilo.coded import dense
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
-from fairsilo.sums import Compiled, Rows, dense
+from fairsilo.sums import Compiled, Rows, placed
 from fairsilo.sums.rows import many_sums
 
 PROTOTYPE = {
@@ -106,7 +107,7 @@ def measure(small: bool) -> list[dict[str, Any]]:
     copied = bandwidth(10**6 if small else 10**9)
     found = [row("copy", "card", "GB per second", [copied / 1e9])]
     table = coded_rows(n)
-    adult = Rows(np.asarray(dense(jax.tree.map(jnp.asarray, table.x))), table.y, table.w, table.v)  # type: ignore[arg-type]
+    adult = Rows(np.asarray(dense(table.x)), table.y, table.w, table.v)  # type: ignore[arg-type]
     lr, network = logistic_regression(104), mlp(104)
     for name, make in (("fairsilo", loop), ("runs side by side", together)):
         times = [t / calls for t in seconds(make(lr, adult, 1, calls))]
@@ -127,7 +128,7 @@ def measure(small: bool) -> list[dict[str, Any]]:
         "read MB": bytes_read / 1e6,
     }
     found.append(row("10^7 rows, codes", "fairsilo", "ms per round", times, **more))
-    whole = Rows(dense(jax.tree.map(jnp.asarray, table.x)), table.y, table.w, table.v)
+    whole = Rows(dense(placed(table.x, np.float32)), table.y, table.w, table.v)
     times = [t / rounds * 1e3 for t in seconds(loop(lr, whole, 1, rounds), 3)]
     share = (2 * many * 104 * 4) / (float(np.median(times)) / 1e3) / copied
     more = {"share of copy bandwidth": share, "peak MB": peak()}

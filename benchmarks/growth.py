@@ -31,8 +31,8 @@ PER_CLIENT, COLUMNS, TABLE = 32, 20, 20_000
 
 def coded_rows(rows: int, seed: int = 0) -> Any:
     """Random ADULT-shaped rows as codes, without ever making the dense matrix."""
-    from fairsilo.compute import jnp
-    from fairsilo.sums import Coded, Layout, Rows, aligned
+    from fairsilo.coded import Coded, Layout, aligned
+    from fairsilo.sums import Rows
 
     rng = np.random.default_rng(seed)
     starts = 6 + np.cumsum((0, *WIDTHS[:-1]))
@@ -47,8 +47,7 @@ def coded_rows(rows: int, seed: int = 0) -> Any:
     y[:] = numbers[:, 0] + rng.standard_normal(rows, np.float32) > 0
     w[:] = 1 / rows
     v[0] = np.where(codes[:, 6] == 0, 4 / rows, -4 / rows) * y
-    x = Coded(jnp.asarray(numbers, np.float32), jnp.asarray(codes, np.uint8), layout)
-    return Rows(x, y.astype(np.uint8), w, v)  # type: ignore[arg-type]
+    return Rows(Coded(numbers, codes, layout), y.astype(np.uint8), w, v)  # type: ignore[arg-type]
 
 
 Run = Callable[[int], Any]

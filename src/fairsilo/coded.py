@@ -198,7 +198,7 @@ def of_each(x: Table, function: Callable[[Any], Any]) -> Table:
 def joined(tables: Sequence[Table]) -> Table:
     """The rows of all, one table after the other."""
     if not isinstance(tables[0], Coded):
-        return np.concatenate(tables)  # type: ignore[arg-type]
+        return np.concatenate(tables)
     parts = [one for one in tables if isinstance(one, Coded)]
     numbers = np.concatenate([one.numbers for one in parts])
     return Coded(numbers, np.concatenate([one.codes for one in parts]), tables[0].layout)
@@ -207,7 +207,7 @@ def joined(tables: Sequence[Table]) -> Table:
 def pulled(x: Table, g: Floats) -> Floats:
     """X' @ g for g (n, k)."""
     if not isinstance(x, Coded):
-        return x.T @ g
+        return np.asarray(x.T @ g)
     sums = [_by_column(x.layout, j, each) for j, each in enumerate(_by_code(x, g))]
     return np.concatenate([x.numbers.T @ g, *sums])[x.layout.order]
 
@@ -223,7 +223,7 @@ def gram(x: Table, c: Floats) -> Floats:
     """Z' diag(c) Z for Z = (1, X), a column of ones before the others."""
     if not isinstance(x, Coded):
         z = np.hstack([np.ones((len(x), 1)), x])
-        return z.T @ (c[:, None] * z)
+        return np.asarray(z.T @ (c[:, None] * z))
     layout, own = x.layout, 1 + len(x.layout.numbers)
     weighted = np.empty((len(x), own), order="F")
     weighted[:, 0] = c
@@ -245,14 +245,14 @@ def gram(x: Table, c: Floats) -> Floats:
     below = np.tri(len(matrix), k=-1, dtype=bool)
     matrix.T[below] = matrix[below]
     order = np.concatenate([[0], 1 + layout.order])
-    return matrix[order][:, order]
+    return np.asarray(matrix[order][:, order])
 
 
 def _by_column(layout: Layout, code: int, sums: Floats) -> Floats:
     """Sums by the values of a code, (VALUES, ...), added up by the columns that they stand for."""
     if len(layout.codes[code]) == 1:
         return sums[: layout.radices(code)[0] - 1]
-    return meaning(layout, code).T @ sums
+    return np.asarray(meaning(layout, code).T @ sums)
 
 
 def _counted(values: npt.NDArray[Any], weights: Floats, size: int) -> Floats:

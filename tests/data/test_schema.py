@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,7 +114,7 @@ def test_columns_that_name_rows_are_left_out_with_a_warning() -> None:
     frame = pd.concat([table()] * 300, ignore_index=True)
     whole = infer_schema(frame, label="paid", group="sex").features
     rows = len(frame)
-    names = {
+    names: dict[str, Any] = {
         "secret": [f"person {k}" for k in range(rows)],
         "number": range(7000, 7000 + rows),
         "day": [f"day {k % 1050}" for k in range(rows)],

@@ -20,7 +20,8 @@ WIDTHS = (3, 1, 300, 2)
 def coded_rows(n: int = 200, seed: int = 0, numbers: int = 1) -> Coded:
     """Numbers between categories, some rows of which are blank, one category over 255 wide."""
     rng = np.random.default_rng(seed)
-    widths, columns = [], []
+    widths: list[int] = []
+    columns: list[np.ndarray] = []
     for width in WIDTHS:
         widths += [width] + [0] * numbers
         columns += [rng.integers(-1, width, n)]

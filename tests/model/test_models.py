@@ -111,7 +111,9 @@ def test_a_predictor_says_what_the_model_does(make_model: Any, classes: int) -> 
     theta = rng.normal(size=model.size)
     scores = model.scores(jnp.asarray(theta), jnp.asarray(x))
     one = Plain(model, theta)
-    np.testing.assert_allclose(one.losses(x, y, s), cross_entropy(scores, y), rtol=1e-9)
+    np.testing.assert_allclose(
+        one.losses(x, y, s), cross_entropy(scores, jnp.asarray(y)), rtol=1e-9
+    )
     np.testing.assert_allclose(one.probabilities(x, s), probabilities(scores), rtol=1e-9)
     coded = Coded.of([2, 0, 0], [y % 2, x[:, 0], x[:, 1]], len(x))
     np.testing.assert_allclose(one.losses(coded, y, s), one.losses(dense(coded), y, s), rtol=1e-9)
