@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.growth import coded_rows
-from fairsilo.coded import dense
+from fairsilo.coded import Coded, dense
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.model import Model, logistic_regression, mlp
-from fairsilo.solver import Agp, Order, Query
+from fairsilo.solver import Agp, Newton, Order, Query
 from fairsilo.sums import Compiled, Rows, placed
 from fairsilo.sums.rows import many_sums
 
@@ -133,7 +133,33 @@ def measure(small: bool) -> list[dict[str, Any]]:
     share = (2 * many * 104 * 4) / (float(np.median(times)) / 1e3) / copied
     more = {"share of copy bandwidth": share, "peak MB": peak()}
     found.append(row("10^7 rows, dense", "fairsilo", "ms per round", times, **more))
+    del whole, table
+    times = newton_rounds(many)
+    found.append(row("10^7 rows, Newton", "fairsilo", "s per round", times, **{"peak MB": peak()}))
     return found
+
+
+WIDE = (9, 5, 500, 220, 18, 9, 40, 30)
+"""Values of the categories of a table of 14 columns: with six numbers 838 parameters."""
+
+
+def newton_rounds(rows: int) -> list[float]:
+    """Seconds of each of three Newton rounds, the compiler's time apart."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, width, rows) for width in WIDE]
+    columns += list(rng.standard_normal((6, rows)))
+    x = Coded.of((*WIDE, 0, 0, 0, 0, 0, 0), columns, rows)
+    y = (columns[-1] + rng.logistic(size=rows) > 0).astype(np.uint8)
+    v = np.where(columns[1] == 0, 4 / rows, -4 / rows)[None] * y
+    model, solver = logistic_regression(x.shape[1]), Newton()
+    engine = Compiled(model, Rows(x, y, np.full(rows, 1 / rows), v))  # type: ignore[arg-type]
+    state = jax.vmap(solver.init)(jnp.zeros((1, model.size)), jnp.full((1, 1), 0.01))
+    times = []
+    for _ in range(4):
+        started = time.perf_counter()
+        state = jax.block_until_ready(engine.advance(solver, 1, False, state))[0]  # type: ignore[no-untyped-call]
+        times.append(time.perf_counter() - started)
+    return times[1:]
 
 
 def main() -> None:

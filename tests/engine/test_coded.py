@@ -10,7 +10,7 @@ from fairsilo.compute import Array, jax, jnp
 from fairsilo.model import Model, logistic_regression, mlp
 from fairsilo.solver import Agp, Order, Query
 from fairsilo.sums import Compiled, Placed, Rows, padded, placed
-from fairsilo.sums.coded import _by_addition, _by_comparison
+from fairsilo.sums.coded import _by_addition, _by_comparison, _by_product
 from fairsilo.sums.coded import gram as placed_gram
 from tests.engine.sums import compiled_sums
 
@@ -129,7 +129,8 @@ def test_compiled_products_are_the_matrix_products(k: int, numbers: int) -> None
     np.testing.assert_allclose(product, x @ weight, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pulled_back, x.T @ g, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(each, x @ many, rtol=1e-11)
-    # The GPU's alternative to adding row by row.
+    np.testing.assert_allclose(_by_product(coded, jnp.asarray(g)), x.T @ g, atol=1e-11)
+    # The GPU's alternatives to adding row by row.
     np.testing.assert_allclose(
         _by_comparison(coded, jnp.asarray(g)), jax.jit(_by_addition)(coded, g), atol=1e-11
     )

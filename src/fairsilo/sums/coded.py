@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.coded import VALUES, Coded, Layout, meaning
+from fairsilo.coded import VALUES, Coded, Layout, dense, meaning
 from fairsilo.compute import Array, jax, jnp, one_by_one
+from fairsilo.sums.blocks import over_blocks
 
+COMPARED = 256
+"""Columns up to which a GPU compares a code with each of its values."""
 FEW = 8
 """Columns that are few: they go through a row as its codes do, and not as a matrix."""
 
@@ -45,7 +48,7 @@ def placed(x: Any, dtype: Any = np.float64) -> Any:
 
 
 @one_by_one
-def gram(x: Placed, c: Array) -> Array:
+def gram(x: Any, c: Array) -> Array:
     """Z' diag(c) Z for Z = (1, X): for every two codes a table of weighted counts.
 
     On a CPU. A GPU adds slowly where rows collide, and multiplies fast.
@@ -134,8 +137,12 @@ def _forward(x: Coded, weight: Array) -> Array:
 @jax.custom_batching.custom_vmap
 def _backward(x: Coded, g: Array) -> Array:
     """X' @ g for g (n, k)."""
-    by_value = _by_addition if jax.default_backend() == "cpu" else _by_comparison
-    sums = by_value(x, g)
+    if jax.default_backend() == "cpu":
+        sums = _by_addition(x, g)
+    elif x.layout.width <= COMPARED:
+        sums = _by_comparison(x, g)
+    else:
+        return _by_product(x, g)
     total: Array = jnp.concatenate([x.numbers.T @ g, sums])[x.layout.order]
     return total
 
@@ -166,6 +173,12 @@ def _by_addition(x: Coded, g: Array) -> Array:
             others = tuple(other for other in range(len(radices)) if other != axis)
             found.append(grid.sum(axis=others)[: radix - 1])
     return jnp.concatenate(found)
+
+
+def _by_product(x: Coded, g: Array) -> Array:
+    """Blocks of the matrix, made and multiplied: many comparisons take long to compile."""
+    total: Array = over_blocks(lambda part, g: dense(part).T @ g, x, g)
+    return total
 
 
 def _by_comparison(x: Coded, g: Array) -> Array:

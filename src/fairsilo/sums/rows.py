@@ -249,8 +249,8 @@ def gauss_newton(
     `errors` are classes y and further weights, of the curvature of the smooth error.
     """
     extra = () if errors is None else errors
-    if model.linear and isinstance(x, Placed) and jax.default_backend() == "cpu":
-        return _from_codes(_bend(model.scores(theta, x), weights, *extra), x)
+    if model.linear:
+        return _of_linear(_bend(model.scores(theta, x), weights, *extra), x)
 
     def one_row(row: Array) -> Array:
         gradients: Array = jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
@@ -273,12 +273,25 @@ def _bend(scores: Array, c: Array, *more: Array) -> Array:
     return bend
 
 
-def _from_codes(bend: Array, x: Placed) -> Array:
+def _of_linear(bend: Array, x: Table) -> Array:
     """The matrix of logistic regression, whose G_j are the row (1, x_j) for every output."""
-    outputs = bend.shape[-1]
-    every = [[gram(x, bend[:, a, b]) for b in range(outputs)] for a in range(outputs)]
+    counted = isinstance(x, Placed) and jax.default_backend() == "cpu"
+    product, outputs = gram if counted else _dense_gram, bend.shape[-1]
+    every = [[product(x, bend[:, a, b]) for b in range(outputs)] for a in range(outputs)]
     size = outputs * every[0][0].shape[0]
     return jnp.asarray(every).transpose(2, 0, 3, 1).reshape(size, size)
+
+
+@one_by_one
+def _dense_gram(x: Table, c: Array) -> Array:
+    """Z' diag(c) Z for Z = (1, X), by products of blocks."""
+
+    def block(part: Table, c: Array) -> Array:
+        z = jnp.concatenate([jnp.ones((len(c), 1), c.dtype), dense(part)], axis=1)
+        return z.T @ (c[:, None] * z)
+
+    total: Array = over_blocks(block, x, c)
+    return total
 
 
 @one_by_one
