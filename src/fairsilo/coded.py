@@ -178,7 +178,8 @@ class Coded:
     def matrix(self) -> Any:
         """The matrix (n, features) that the rows stand for."""
         hot = [meaning(self.layout, j)[self.codes[:, j]] for j in range(len(self.layout.codes))]
-        return np.concatenate([self.numbers, *hot], axis=1)[:, self.layout.order]
+        found = np.concatenate([self.numbers, *hot], axis=1, dtype=self.numbers.dtype)
+        return found[:, self.layout.order]
 
 
 Table = Any
