@@ -45,7 +45,7 @@ def _keep_programs() -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.access(folder, os.W_OK):
             jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
-            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # type: ignore[no-untyped-call]
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)  # type: ignore[no-untyped-call]
             jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # type: ignore[no-untyped-call]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairsilo.coded import dense
 from fairsilo.experiment import reproduce as module
 from fairsilo.experiment.cell import hold_out, prepare_cell
 from fairsilo.experiment.details import POINTS
@@ -29,8 +30,8 @@ def test_validation_rows_come_from_every_clients_training_rows(raw_data_dir: Pat
     assert len(held.test_y) == 960
     np.testing.assert_array_equal(np.diff(held.federation.offsets), 192)
     np.testing.assert_array_equal(
-        np.sort(np.concatenate([held.federation.x[:, 0], held.test_x[:, 0]])),
-        np.sort(whole.federation.x[:, 0]),
+        np.sort(np.concatenate([dense(held.federation.x)[:, 0], dense(held.test_x)[:, 0]])),
+        np.sort(dense(whole.federation.x)[:, 0]),
     )
 
 

@@ -174,7 +174,9 @@ def test_an_edited_file_after_an_earlier_run_comes_before_the_refusals_it_causes
     train(town, TownTransport(town), tmp_path / "first")
     edited = town.agreed.model_copy(update={"epsilon": 0.5})
     (town.folder / "silo2" / FILE).write_text(edited.text)
-    with pytest.raises(FairSiloError, match=r"^silo silo2 .*another federation.*silo0 refused: A"):
+    with pytest.raises(
+        FairSiloError, match=r"^silo silo2 refused: the server's federation file .*silo0 refused: A"
+    ):
         train(town, TownTransport(town, run="2"), tmp_path / "second")
 
 

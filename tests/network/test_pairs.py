@@ -23,7 +23,7 @@ from fairsilo.run import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import plan
 from fairsilo.solver import Order, Query
-from fairsilo.sums import Rows, row_sums
+from fairsilo.sums import Rows, placed, row_sums
 from tests.network.silos import (
     Town,
     TownTransport,
@@ -170,7 +170,7 @@ def pooled(problem: Problem, here: Prepared, question: Round) -> Any:
     """The sums of the compiled program's rows."""
     rows = Pooled(here.federation, 5).rows(problem)
     query = Query(np.asarray(question.theta), np.asarray(question.mu))  # type: ignore[arg-type]
-    whole = Rows(*map(np.asarray, (rows.x, rows.y, rows.w, rows.v)))  # type: ignore[arg-type]
+    whole = Rows(placed(rows.x), *map(np.asarray, (rows.y, rows.w, rows.v)))  # type: ignore[arg-type]
     return row_sums(problem.model, Order(question.order), whole, query, problem.measure)
 
 

@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from fairsilo.coded import dense
 from fairsilo.fairness import Estimator
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.partition.federation import Federation
@@ -48,7 +49,7 @@ def every_tenth(prepared: Prepared) -> Prepared:
 
 def slsqp(rows: Rows, epsilon: float) -> tuple[float, float]:
     """Loss and D at SLSQP's optimum, started at zero, from separate NumPy formulas."""
-    x = np.hstack([np.asarray(rows.x), np.ones((len(rows.y), 1))])
+    x = np.hstack([dense(rows.x), np.ones((len(rows.y), 1))])
     y, w, v = (np.asarray(a) for a in (rows.y, rows.w, rows.v))
     sign = np.where(y == 1, 1.0, -1.0)
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from fairsilo.coded import dense
 from fairsilo.data.groups import POOLED
 from fairsilo.method.fedfair import fedfair
 from fairsilo.run.options import Options
@@ -38,7 +39,7 @@ def test_newton_agrees_with_slsqp_within_twenty_rounds() -> None:
     assert got.status is Status.CONVERGED
     assert np.abs(got.last.mu).max() > 1e-3
     rows = weighted_rows(few.federation, problem.constraints, problem.estimator)
-    x = np.hstack([np.ones((len(rows.y), 1)), np.asarray(rows.x)])
+    x = np.hstack([np.ones((len(rows.y), 1)), dense(rows.x)])
     sign = np.where(np.asarray(rows.y) == 1, 1.0, -1.0)
 
     def value(theta: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS, Method
 from fairsilo.method.fedavg import fedavg
 from fairsilo.model import Model
+from fairsilo.predictor.base import scores_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import mechanism_of
@@ -274,7 +275,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, _ = self._rows(X, None)
         only = self._kept.plain()
         assert only is not None
-        scores = np.asarray(only.model.scores(jnp.asarray(only.theta), jnp.asarray(x)))
+        scores = scores_of(only.model, only.theta, x)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def score(

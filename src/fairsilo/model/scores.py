@@ -16,7 +16,9 @@ def linear_scores(theta: Floats, x: Table, classes: int) -> Floats:
     """
     outputs = 1 if classes == 2 else classes
     matrix = theta.reshape(-1, outputs)
-    scores: Floats = x @ matrix[1:] + matrix[0]
+    # A training that diverged leaves a model without finite scores, and says so by itself.
+    with np.errstate(invalid="ignore", over="ignore"):
+        scores: Floats = x @ matrix[1:] + matrix[0]
     return scores
 
 

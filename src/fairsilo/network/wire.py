@@ -99,7 +99,9 @@ class Ask:
 
 def _typed(made: type[Ask] | type[Question], record: Record) -> dict[str, Any]:
     """The values of exactly its fields, but for the question, and of their types."""
-    kinds = get_type_hints(made)
+    # A module that nobody imported by name is known to its functions alone.
+    names = getattr(made, "answer", None)
+    kinds = get_type_hints(made, localns=getattr(names, "__globals__", None))
     if set(record) != {one.name for one in fields(made)} - {"question"}:
         raise FairSiloError("the question is not one that a silo knows: it is not answered")
     values: dict[str, Any] = {}

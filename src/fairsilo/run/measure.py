@@ -1,6 +1,8 @@
 """metrics.json: what is known of a trained model, from tallies of rows."""
 
 import itertools
+import resource
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -24,7 +26,7 @@ from fairsilo.question import Problem
 from fairsilo.question.evaluate import claimed
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.problem import SETUP_EXCHANGES, Posed
+from fairsilo.run.problem import SETUP_EXCHANGES, Posed, why_solver
 from fairsilo.solver import Agp, Outcome, Status
 
 Metrics = dict[str, Any]
@@ -123,6 +125,8 @@ def measure(
         ),
         **seen.sent,
         "seconds": seconds,
+        "solver_why": why_solver(options, problem.model.size),
+        "peak_memory": peak_memory(),
         "notes": list(trained.notes),
         "by_client": training.by_client,
     }
@@ -375,3 +379,9 @@ def constant_metrics(posed: Posed, test: Tally, common: int) -> dict[str, float 
     result = summary(constant_tally(test, common), posed.constraints, posed.compared)
     result.pop("dgeo_pooled")
     return result
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held so far."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most) if sys.platform == "darwin" else 1024 * int(most)

@@ -1,7 +1,5 @@
 """One training run: train, train without the constraint beside it, measure both."""
 
-import resource
-import sys
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -16,7 +14,7 @@ from fairsilo.question import Problem
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
-from fairsilo.run.problem import Posed, aimed, plan, why_solver
+from fairsilo.run.problem import Posed, aimed, plan
 from fairsilo.solver import Watch
 
 
@@ -64,16 +62,8 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     seen = seen_here(options, prepared, problem, trained)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += [str(one.message) for one in told]
-    metrics["solver_why"] = why_solver(options, problem.model.size)
-    metrics["peak_memory"] = peak_memory()
     if baseline and METHODS[options.method].limited:
         free = fedavg(plan(options, prepared), engine)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}
     return Run(options, prepared, prepared.client_names, trained, metrics)
-
-
-def peak_memory() -> int:
-    """The most bytes that this process has held so far."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(most) if sys.platform == "darwin" else 1024 * int(most)
