@@ -27,6 +27,7 @@ COMMANDS = {
 }
 ARGUMENTS = {
     "network/ops/launch.py": "starts flwr, the SuperLink and silos",
+    "network/ops/node.py": "is started by program.py, and becomes Flower's node",
     "network/ops/program.py": "starts a silo's node and worker",
     "network/ops/superlink.py": "starts Flower's SuperLink",
     "network/ops/worker.py": "is started by program.py",

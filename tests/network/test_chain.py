@@ -147,7 +147,7 @@ def test_a_silo_is_not_counted_twice_under_two_of_its_keys(town: Town, tmp_path:
 
 
 def test_nobody_takes_a_silos_place_or_claims_its_key(town: Town, tmp_path: Path) -> None:
-    """A silo that signs another one's key, and is then taken for it, could leave it out of a sum."""
+    """A silo that signs another's key, and is then taken for it, could leave it out of a sum."""
     mine = load_node_key(town.folder / "silo0" / "node.key")
     line = make_key(tmp_path / "new.key", "silo0")
     new = load_node_key(tmp_path / "new.key")

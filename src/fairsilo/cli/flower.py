@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairsilo.cli.flags import as_typed
+from fairsilo.cli.flower_members import (
+    accept_key,
+    add,
+    backup,
+    keygen,
+    remove,
+    restore,
+    rotate_key,
+    unlocked,
+)
 from fairsilo.cli.flower_owner import approve, left
 from fairsilo.cli.shared_options import AGREED, options_from, takes
 from fairsilo.errors import FairSiloError
@@ -38,18 +48,8 @@ CLEAR = (
 )
 
 
-@app.command()
-def keygen(
-    out: Annotated[Path, typer.Option(help="Where the private key goes.")] = Path("node.key"),
-    name: Annotated[str, typer.Option(help="The silo's name, a comment in the key.")] = "silo",
-) -> None:
-    """Make a silo's key, AT the silo: the private half never leaves it."""
-    needs_flower()
-    from fairsilo.network.ops.keys import make_key
-
-    make_key(out, name)
-    print(f"private key: {out} (keep it here)")
-    print(f"public key:  {out}.pub (send it to the coordinator)")
+for command in (keygen, add, remove, rotate_key, accept_key, backup, restore):
+    app.command()(command)
 
 
 @app.command()
@@ -117,9 +117,8 @@ def check(
     needs_flower()
     from fairsilo.network.federation_file import read_federation_file, readable
     from fairsilo.network.ops.check import check_table
-    from fairsilo.network.settings import read_settings
 
-    own = read_settings(settings)
+    own = unlocked(settings)
     agreed = read_federation_file(own.federation)
     findings = check_table(own, agreed)
     print(f"fingerprint: {readable(agreed.fingerprint)}")
@@ -160,6 +159,7 @@ def silo(
     needs_flower()
     from fairsilo.network.ops.program import run_silo
 
+    unlocked(settings)
     run_silo(settings, port, superlink, health_port)
 
 

@@ -120,6 +120,11 @@ def read(path: Path) -> Kept:
         return Kept(StaticSumGuard(), [], {}, {})
     except OSError as error:
         raise FairSiloError(f"cannot read the ledger {path} ({error.strerror})") from None
+    return from_bytes(content, path)
+
+
+def from_bytes(content: bytes, path: Path) -> Kept:
+    """A ledger's content; `path` is for the sentence that says where it is damaged."""
     guard = StaticSumGuard.from_bytes(content)
     try:
         found = json.loads(content)

@@ -82,7 +82,7 @@ def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
 
 def draft_federation_file(values: dict[str, Any], silos: Sequence[str]) -> FederationFile:
     """The federation file of these values and of silos written NAME=PUBLIC_KEY_FILE."""
-    members = tuple(_member(text) for text in silos)
+    members = tuple(_named(text) for text in silos)
     try:
         agreed = FederationFile(silos=members, **values)
     except ValidationError as error:
@@ -97,12 +97,17 @@ def draft_federation_file(values: dict[str, Any], silos: Sequence[str]) -> Feder
     return agreed
 
 
-def _member(text: str) -> Member:
+def _named(text: str) -> Member:
     name, sign, path = text.partition("=")
     if not sign:
         raise FairSiloError(f"`silo` {text!r} is not NAME=PUBLIC_KEY_FILE, such as bank=bank.pub")
+    return member(name, Path(path))
+
+
+def member(name: str, path: Path) -> Member:
+    """A silo with the public key in this file."""
     try:
-        line = Path(path).read_text().strip()
+        line = path.read_text().strip()
     except (OSError, UnicodeDecodeError):
         raise FairSiloError(f"`silo` {name}: cannot read the public key {path}") from None
     if "PRIVATE" in line:
