@@ -21,7 +21,7 @@ from fairsilo.cli.flower_members import (
     unlocked,
 )
 from fairsilo.cli.flower_owner import approve, left
-from fairsilo.cli.shared_options import AGREED, options_from, takes
+from fairsilo.cli.shared_options import AGREED, StartFrom, options_from, takes
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
@@ -207,6 +207,7 @@ def run(
         bool,
         typer.Option(help="Train without the limit, too, to compare; some rounds more."),
     ] = False,
+    start_from: StartFrom = None,
     simulation: Annotated[
         bool,
         typer.Option(help="Let Flower's simulation (Ray) play the silos in FOLDER/silos."),
@@ -225,7 +226,7 @@ def run(
 
     settings: dict[str, Any] = {"out": out, "resume": resume, "baseline": baseline}
     settings |= {"wait": wait, "wait_lost": wait_lost, "timeout": timeout}
-    settings |= {"overwrite": overwrite}
+    settings |= {"overwrite": overwrite, "start_from": start_from}
     if simulation:
         from fairsilo.network.ops.launch import start_simulation
         from fairsilo.network.ops.processes import free_ports, processes

@@ -29,6 +29,7 @@ audit = ""
 columns = ""
 resume = false
 baseline = false
+start_from = ""
 simulation = ""
 introduce = false
 wait = 60.0
