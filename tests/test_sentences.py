@@ -22,6 +22,7 @@ FLAG, COMMAND, NAMED = (
 TAKE_A_NAME = ("choose", "names_of", "one_or_more")
 """Functions whose first argument is a setting's name, which their sentences put in backticks."""
 COMMANDS = {
+    "network/ops/deploy.py": "systemd units and compose files, which call commands",
     "network/ops/texts.py": "scripts and a README for operators, who type what they read",
     "experiment/markdown.py": "the command that made a table, to be typed again",
 }

@@ -5,6 +5,7 @@ app/               the Flower app: two lines of code that load fairsilo
 certificates/      ca.pem for everybody, server.pem and its key, the authority's key
 keys/              the silos' public keys
 start-superlink.sh, register-silos.sh
+deploy/            systemd unit, Dockerfile and compose file, also for every silo
 control.txt        where the running SuperLink is controlled, on loopback
 silos/NAME/        what that silo is sent: nothing in it is secret
 former/            earlier federation files, and the folders of silos that left
@@ -26,6 +27,7 @@ from fairsilo.network.masked import agreement_of
 from fairsilo.network.ops import texts
 from fairsilo.network.ops.bundle import app_files
 from fairsilo.network.ops.certificates import CA, make_certificates
+from fairsilo.network.ops.deploy import silo_files, superlink_files
 from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.settings import ANSWERS
 
@@ -143,6 +145,8 @@ def _write_members(space: Workspace, agreed: FederationFile) -> None:
         if not (own / "silo.toml").exists():
             _write(own / "silo.toml", texts.SILO_SETTINGS, fill_own)
         _script(own / "start-silo.sh", texts.START_SILO, fill_own)
+        _write_deploy(own, silo_files(fill_own))
+    _write_deploy(space.folder, superlink_files(fill))
     _write(space.folder / "README.md", texts.README, fill)
     # Last: a folder with a federation file is complete.
     write_atomic(space.federation, agreed.text.encode())
@@ -163,6 +167,13 @@ def _fill(agreed: FederationFile, address: str) -> dict[str, str]:
         "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
         **_private(agreed),
     }
+
+
+def _write_deploy(folder: Path, files: dict[str, str]) -> None:
+    """Written once: their owners change them."""
+    for name, text in files.items():
+        if not (folder / "deploy" / name).exists():
+            _write(folder / "deploy" / name, text, {})
 
 
 def _unused(path: Path) -> Path:
