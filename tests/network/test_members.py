@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.supernode.cli.flower_supernode import load_ssh_private_key
 from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
@@ -232,7 +231,6 @@ def test_flower_reads_such_a_key_from_memory_alone(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["k", "k.pub"]
     make_key(tmp_path / "open", "bank")
     assert for_flower(str(tmp_path / "open")) == str(tmp_path / "open")
-    load_ssh_private_key((tmp_path / "open").read_bytes(), None)
 
 
 def test_silos_answer_with_such_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,8 +310,20 @@ def test_a_run_is_resumed_from_the_model_that_it_began_with(tmp_path: Path) -> N
     town = make_town(tmp_path / "town", rounds=2)
     run, _ = train(town, TownTransport(town), tmp_path / "journal")
     save(run, tmp_path / "first")
-    begun = {"start": tmp_path / "first"}
-    train(town, TownTransport(town, run="2"), tmp_path / "journal", **begun)
+    begun, journal = tmp_path / "first", tmp_path / "journal"
+    train(town, TownTransport(town, run="2"), journal, start=begun)
     with pytest.raises(FairSiloError, match="was begun from another model"):
-        train(town, TownTransport(town, run="3"), tmp_path / "journal", resume=True)
-    train(town, TownTransport(town, run="4"), tmp_path / "journal", resume=True, **begun)
+        train(town, TownTransport(town, run="3"), journal, resume=True)
+    train(town, TownTransport(town, run="4"), journal, resume=True, start=begun)
+
+
+def test_a_model_forgets_a_silo_that_left(tmp_path: Path) -> None:
+    """From the old model or from zero, as if the silo had never been there."""
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+    run, _ = train(town, TownTransport(town), tmp_path / "journal")
+    save(run, tmp_path / "first")
+    left = TownTransport(town, absent=("silo1",), run="2")
+    again, _ = train(town, left, tmp_path / "journal", start=tmp_path / "first")
+    never = simulate(town, tmp_path, without=("silo1",))
+    assert largest_gap(town, again, never) < 1e-5
+    assert largest_gap(town, run, never) > 1e-4

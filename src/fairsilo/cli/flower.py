@@ -314,10 +314,11 @@ def demo(
 def _opened(folder: Path) -> Workspace:
     """A working folder whose federation file can be read; warns where sums travel in the clear."""
     needs_flower()
-    from fairsilo.network.ops.workspace import Workspace
+    from fairsilo.network.ops.workspace import Workspace, write_app
 
     space = Workspace(folder)
     warn_unless(space.agreed.secure_aggregation)
+    write_app(space)
     return space
 
 

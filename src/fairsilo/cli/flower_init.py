@@ -52,7 +52,7 @@ def init(
     from fairsilo.cli.flower import needs_flower
 
     needs_flower()
-    own = {"folder": folder, "name": name, "sample": sample, "data": data}
+    own: dict[str, Any] = {"folder": folder, "name": name, "sample": sample, "data": data}
     own |= {"silo": silo or [], "host": host, "port": port}
     if interactive:
         ask_all(given, own)

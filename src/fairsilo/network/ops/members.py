@@ -53,9 +53,8 @@ def accept(space: Workspace, file: Path) -> tuple[str, FederationFile]:
             f"{file} follows another key than the one that silo {name} has in the federation file: "
             "take the file that it wrote last"
         )
-    changed = {"name": name, "public_key": line, "past": (*old.past, past)}
     try:
-        new = Member(**changed)
+        new = Member(name=name, public_key=line, past=(*old.past, past))
     except ValidationError as error:
         raise FairSiloError(f"{file}: {_first(error)}") from None
     return name, _go_over(space, tuple(new if silo == old else silo for silo in agreed.silos))

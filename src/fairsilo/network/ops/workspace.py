@@ -111,12 +111,19 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     _write(folder / ADDRESS, "@address@\n", {"address": address})
     fill = _fill(agreed, address)
-    for path, text in app_files().items():
-        _write(space.app / path, text, {})
+    write_app(space)
     _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
     _script(folder / "register-silos.sh", texts.REGISTER, fill)
     _write_members(space, agreed)
     return space
+
+
+def write_app(space: Workspace) -> None:
+    """The app of the fairsilo that is installed here: silos refuse any other."""
+    for path, text in app_files().items():
+        place = space.app / path
+        if not place.exists() or place.read_text() != text:
+            write_atomic(place, text.encode())
 
 
 def next_file(space: Workspace, agreed: FederationFile) -> None:
