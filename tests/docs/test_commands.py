@@ -17,8 +17,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINE = re.compile(r"^[ \t]*(?:\$ |exec )?(fairsilo [^#\n`]*)", re.MULTILINE)
 INLINE = re.compile(r"`(fairsilo [^`#]*)`")
-COMING = ("approve", "left", "status", "watch")
-"""Commands that other branches bring."""
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -36,8 +34,6 @@ def wrong(line: str) -> str:
     path = ["fairsilo"]
     while words and getattr(command, "commands", None):
         name = words.pop(0).strip(",.;:)")
-        if name in COMING:
-            return ""
         if name not in command.commands:
             return f"{' '.join(path)} {name}"
         command = command.commands[name]

@@ -15,7 +15,7 @@ from fairsilo.network.federation_file import FILE, FederationFile, Member
 from fairsilo.network.ledger import admit, read
 from fairsilo.network.ops.keys import make_key
 from fairsilo.secagg import ProtocolError, load_node_key
-from tests.network.silos import Town, TownTransport, make_town, train_with
+from tests.network.silos import Town, TownTransport, confirm, make_town, train_with
 
 TABLE = "table"
 
@@ -36,6 +36,7 @@ def next_file(town: Town, *silos: Member, **changes: Any) -> Town:
     agreed = FederationFile(**{**dict(town.agreed), "silos": silos, **changes})
     for silo in silos:
         (town.folder / silo.name / FILE).write_text(agreed.text)
+        confirm(town.settings(silo.name))
     return Town(town.folder, agreed, town.table)
 
 

@@ -43,8 +43,7 @@ def called(words: list[str]) -> None:
     command: Any = get_command(app).commands[name]  # type: ignore[attr-defined]
     known = {flag for one in command.params for flag in one.opts}
     flags = {word for word in arguments if word.startswith("--")}
-    # Both programs get this one with the health endpoint.
-    assert flags - {"--health-port"} <= known
+    assert flags <= known
 
 
 def unit_of(deploy: Path) -> Path:

@@ -104,9 +104,7 @@ def read_settings(path: Path) -> Settings:
         ) from None
     beside = path.resolve().parent
     moved = {
-        name: beside / value
-        for name in PATHS
-        if (value := getattr(settings, name)) is not None
+        name: beside / value for name in PATHS if (value := getattr(settings, name)) is not None
     }
     if "ledger" not in settings.model_fields_set and "data" in moved:
         moved["ledger"] = moved["data"].parent / settings.ledger
