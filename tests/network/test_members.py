@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import select
 import stat
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,8 @@ def test_a_silo_changes_its_key(work: Path, tmp_path: Path) -> None:
         before.public_key()
     )
     told = run("accept-key", note, "--folder", work)
+    check = CliRunner().invoke(app, ["check", "--settings", str(at(work, "bank") / "silo.toml")])
+    assert "this silo is changing its key" in check.output
     assert "with or without" not in told
     agreed = read_federation_file(work / FILE)
     assert agreed.silos[0].past[0].public_key.split()[1] in str(public_bytes(before.public_key()))
@@ -196,6 +200,45 @@ def test_a_key_with_a_passphrase(
     for ending in ("", ".pub"):
         (own / f"node.key{ending}").write_bytes((tmp_path / f"k{ending}").read_bytes())
     run("rotate-key", "--settings", own / "silo.toml")
+    assert "ENCRYPTED" in (own / "node.key.new").read_text()
+
+
+@pytest.mark.process
+def test_the_passphrase_is_asked_for_at_a_terminal(work: Path, tmp_path: Path) -> None:
+    own = at(work, "bank")
+    for path in own.glob("node.key*"):
+        path.unlink()
+    make_key(own / "node.key", "bank", WORD)
+    code = (
+        # A session's first terminal becomes its own: where a passphrase is typed.
+        "import os, sys; os.open(os.ttyname(0), os.O_RDWR); from fairsilo.cli import main;"
+        "sys.argv = ['fairsilo', 'flower', 'rotate-key', '--settings', sys.argv[1]]; main()"
+    )
+    keyboard, terminal = os.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(own / "silo.toml")],
+        env={key: value for key, value in os.environ.items() if key != PASSPHRASE},
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+    )
+    try:
+        # What is typed before the question is thrown away.
+        assert select.select([keyboard], [], [], 60.0)[0], "nobody asked"
+        assert b"Passphrase" in os.read(keyboard, 1000)
+        time.sleep(0.5)
+        os.write(keyboard, f"{WORD}\n".encode())
+        told, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.wait(10)
+        for one in (keyboard, terminal):
+            os.close(one)
+    assert child.returncode == 0, told
+    assert "bank-new-key.json" in told
+    assert WORD not in told
     assert "ENCRYPTED" in (own / "node.key.new").read_text()
 
 
