@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairsilo.cli import app
-from fairsilo.data import make_table
+from fairsilo.data import Category, Number, make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FILE, read_federation_file
 from fairsilo.network.ops.draft import may_be_codes
@@ -45,9 +45,7 @@ def silos(folder: Path) -> list[str]:
 def test_init_asks(sample: Path, tmp_path: Path) -> None:
     """Typed answers; one that does not fit is asked for again; empty ones take the default."""
     answers = ["", "loans", "missing.csv", str(sample), "nothing", "label", "1", "group"]
-    has_category = "category" in CliRunner().invoke(app, ["flower", "init", "--help"]).output
-    answers += ["work"] * has_category
-    answers += ["", "0.1", *silos(tmp_path), "", "hub.example.org", "no port", "9443"]
+    answers += ["work", "", "0.1", *silos(tmp_path), "", "hub.example.org", "no port", "9443"]
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "flower", "init", "--interactive"],
         input="\n".join(answers) + "\n",
@@ -63,6 +61,7 @@ def test_init_asks(sample: Path, tmp_path: Path) -> None:
     agreed = read_federation_file(tmp_path / "work" / FILE)
     assert (agreed.name, agreed.epsilon, agreed.names) == ("loans", 0.1, NAMES)
     assert agreed.protected_class == "1"
+    assert "work" not in agreed.table.numbers
     address = (tmp_path / "work" / "address.txt").read_text().strip()
     assert address == "hub.example.org:9443"
     # The command that it prints writes the same file.
@@ -96,6 +95,15 @@ def test_columns_that_may_be_codes_are_named(sample: Path, tmp_path: Path) -> No
     assert len(warned) == 1
     assert "column 'work' has 8 different whole numbers" in warned[0]
     assert warned[0].endswith("--category work")
+    # Where it is said what the column is, nothing is doubted.
+    for option, kind in (("--category", Category), ("--number", Number)):
+        folder = tmp_path / option
+        again = [str(folder) if word.endswith("/work") else word for word in arguments]
+        found = CliRunner().invoke(app, [*again, option, "work"])
+        assert found.exception is None
+        assert "codes" not in found.stderr
+        features = {one.name: one for one in read_federation_file(folder / FILE).table.features}
+        assert isinstance(features["work"], kind)
 
 
 def test_what_looks_like_codes() -> None:

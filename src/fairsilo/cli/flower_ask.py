@@ -56,7 +56,7 @@ def _ask_columns(given: dict[str, Any], sample: Path) -> None:
     if given["group"] is None:
         given["group"] = _ask("Column with the group", check=one)
     found = [name for name, _ in may_be_codes(frame) if name != given["label"]]
-    if found and "category" in given and given["category"] is None:
+    if found and given["category"] is None:
         question = f"Which of {', '.join(found)} are codes and no numbers (commas; empty: none)"
         given["category"] = _ask(question, "") or None
     if given["split"] is None:

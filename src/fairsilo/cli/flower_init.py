@@ -84,7 +84,7 @@ def _init(given: dict[str, Any], own: dict[str, Any], more: dict[str, Any]) -> N
     warn_unless(agreed.secure_aggregation)
     if own["sample"] is not None:
         # Columns that were named as numbers are not doubted.
-        _warn_of_codes(own["sample"], set(table.numbers) - set(getattr(asked, "number", ())))
+        _warn_of_codes(own["sample"], set(table.numbers) - set(asked.number))
     make_workspace(own["folder"], agreed, own["host"], own["port"])
     print(f"working folder: {own['folder']} (read its README.md)")
     print(f"fingerprint:    {readable(agreed.fingerprint)}")
