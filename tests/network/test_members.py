@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
 import select
+import shutil
 import stat
 import subprocess
 import sys
@@ -201,6 +203,20 @@ def test_a_key_with_a_passphrase(
         (own / f"node.key{ending}").write_bytes((tmp_path / f"k{ending}").read_bytes())
     run("rotate-key", "--settings", own / "silo.toml")
     assert "ENCRYPTED" in (own / "node.key.new").read_text()
+
+
+@pytest.mark.process
+def test_a_key_that_ssh_keygen_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    make = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", WORD, "-f", str(tmp_path / "k")]
+    subprocess.run(make, check=True)
+    monkeypatch.setenv(PASSPHRASE, WORD)
+    if importlib.util.find_spec("bcrypt") is None:
+        with pytest.raises(FairSiloError, match="needs the package bcrypt"):
+            load_node_key(tmp_path / "k")
+    else:
+        load_node_key(tmp_path / "k")
 
 
 @pytest.mark.process

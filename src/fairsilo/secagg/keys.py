@@ -25,6 +25,11 @@ def load_node_key(source: str | Path | bytes) -> NodeKey:
     try:
         key: object = _load(data, os.environ.get(PASSPHRASE) if is_locked(data) else None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        if is_locked(data) and isinstance(error, UnsupportedAlgorithm):
+            raise SecureAggregationError(
+                f"The node key {where} is locked as ssh-keygen does it, which needs the package "
+                "bcrypt; install it, or make a key with: fairsilo flower keygen."
+            ) from error
         if is_locked(data):
             wrong = "is not its passphrase" if os.environ.get(PASSPHRASE) else "is not set"
             raise SecureAggregationError(
