@@ -22,11 +22,13 @@ FLAG, COMMAND, NAMED = (
 TAKE_A_NAME = ("choose", "names_of", "one_or_more")
 """Functions whose first argument is a setting's name, which their sentences put in backticks."""
 COMMANDS = {
+    "network/ops/deploy.py": "systemd units and compose files, which call commands",
     "network/ops/texts.py": "scripts and a README for operators, who type what they read",
     "experiment/markdown.py": "the command that made a table, to be typed again",
 }
 ARGUMENTS = {
     "network/ops/launch.py": "starts flwr, the SuperLink and silos",
+    "network/ops/node.py": "is started by program.py, and becomes Flower's node",
     "network/ops/program.py": "starts a silo's node and worker",
     "network/ops/superlink.py": "starts Flower's SuperLink",
     "network/ops/worker.py": "is started by program.py",

@@ -25,6 +25,7 @@ from fairsilo.network.train import train_over
 from fairsilo.network.transport import Fault, Patient, Traffic, size_of
 from fairsilo.network.wire import Record
 from fairsilo.run import Options, Run, execute
+from fairsilo.run.again import digest
 
 Change = Callable[[str, int, Record], Record | Fault | None]
 """(silo, number of the exchange, its answer) -> what the server gets; None: the answer itself."""
@@ -158,9 +159,10 @@ def train(
     resume: bool = False,
     baseline: bool = False,
     patience: Patience | None = None,
+    start: Path | None = None,
 ) -> tuple[Run, list[dict[str, Any]]]:
     """A run over the town, and what it said."""
-    run, events, _ = train_with(town, post, journal, resume, baseline, patience)
+    run, events, _ = train_with(town, post, journal, resume, baseline, patience, start=start)
     return run, events
 
 
@@ -172,6 +174,7 @@ def train_with(
     baseline: bool = False,
     patience: Patience | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    start: Path | None = None,
 ) -> tuple[Run, list[dict[str, Any]], Network]:
     """The same, with the engine that asked; `sleep`: while owners are waited for."""
     events: list[dict[str, Any]] = []
@@ -179,9 +182,9 @@ def train_with(
         patience.say = events.append
     asking = Patient(post, events.append, sleep=sleep)
     gather = aggregate_for(town.agreed, asking, post.run, 1.0, patience)
-    keep = Journal(journal, town.agreed.fingerprint, resume)
+    keep = Journal(journal, town.agreed.fingerprint, resume, start=digest(start))
     engine = engine_for(town.agreed)(town.agreed, gather, keep, post.present(), events.append)
-    return train_over(town.agreed, engine, baseline), events, engine
+    return train_over(town.agreed, engine, baseline, start), events, engine
 
 
 def options_here(town: Town, folder: Path, without: tuple[str, ...] = ()) -> Options:

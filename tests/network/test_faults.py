@@ -32,7 +32,7 @@ from tests.network.silos import TownTransport, largest_gap, make_town, simulate,
 
 CONFIG = {
     "wait": 0.0, "wait_lost": 60.0, "timeout": 1.0, "audit": "", "columns": "", "resume": False,
-    "baseline": False, "introduce": False,
+    "baseline": False, "introduce": False, "start_from": "",
 }  # fmt: skip
 
 
@@ -164,6 +164,27 @@ def test_an_edited_federation_file_is_named_where_it_is(tmp_path: Path) -> None:
     assert load(tmp_path / "out").metrics["clients"] == 4
     fits = [one for one in said if one["event"] == "silo"][-4:]
     assert all(one["fits"] and one["code"] == code_digest() for one in fits)
+
+
+@pytest.mark.parametrize("other", [{"fairsilo": "0.0.1"}, {"code": "f00"}])
+def test_another_version_or_code_is_named_before_anything_is_asked(
+    other: dict[str, str], tmp_path: Path
+) -> None:
+    """An app of another version a silo's worker refuses by itself; this is what the server says."""
+    town = make_town(tmp_path / "town", rounds=1)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        about = json.loads(bytes(record["content"]))
+        return (
+            {**record, "content": json.dumps(about | other).encode()} if name == "silo1" else None
+        )
+
+    post = TownTransport(town, change)
+    with pytest.raises(FairSiloError, match="nothing was asked yet: silo silo1 has fairsilo") as e:
+        coordinate(town.agreed, post, "1", CONFIG, tmp_path / "out", lambda event: None)
+    assert next(iter(other.values())) in str(e.value)
+    assert "install the same everywhere" in str(e.value)
+    assert post.traffic.exchanges == 1
 
 
 def test_an_edited_file_after_an_earlier_run_comes_before_the_refusals_it_causes(

@@ -82,7 +82,7 @@ def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path
     assert "for the noise of differential privacy" in (tmp_path / "run/report.html").read_text()
     # A silo's ledger contains the questions, but nothing about its rows.
     content = json.loads((town.folder / "silo0" / "ledger.json").read_text())
-    assert set(content) == {"version", "shown", "released", "tables"}
+    assert set(content) == {"version", "shown", "released", "tables", "keys"}
     assert {key for line in content["released"] for key in line} == {
         "release", "noise_multiplier", "times"
     }  # fmt: skip

@@ -286,3 +286,44 @@ def test_resuming_with_another_table_is_refused(tmp_path: Path, secure: bool) ->
     assert run.trained.outcome.rounds == undisturbed.trained.outcome.rounds
     path.write_text("".join(rows[:-1]))
     train(town, TownTransport(town, run="5"), tmp_path / "third")
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_training_goes_on_from_an_earlier_model(tmp_path: Path, secure: bool) -> None:
+    """On new rows, in fewer rounds, to the model that training from zero ends with."""
+    town = make_town(tmp_path / "town", secure_aggregation=secure)
+    run, _ = train(town, TownTransport(town), tmp_path / "journal")
+    save(run, tmp_path / "first")
+    for name in town.agreed.names:
+        path = town.folder / name / "table.csv"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-3]))
+    fresh, _ = train(town, TownTransport(town, run="2"), tmp_path / "journal")
+    start = tmp_path / "first"
+    again, _ = train(town, TownTransport(town, run="3"), tmp_path / "journal", start=start)
+    assert largest_gap(town, fresh, again) < 1e-5
+    assert largest_gap(town, run, again) > 1e-5
+    assert again.trained.outcome.rounds < fresh.trained.outcome.rounds
+    assert "training started from the model in first" in again.metrics["notes"]
+
+
+def test_a_run_is_resumed_from_the_model_that_it_began_with(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", rounds=2)
+    run, _ = train(town, TownTransport(town), tmp_path / "journal")
+    save(run, tmp_path / "first")
+    begun, journal = tmp_path / "first", tmp_path / "journal"
+    train(town, TownTransport(town, run="2"), journal, start=begun)
+    with pytest.raises(FairSiloError, match="was begun from another model"):
+        train(town, TownTransport(town, run="3"), journal, resume=True)
+    train(town, TownTransport(town, run="4"), journal, resume=True, start=begun)
+
+
+def test_a_model_forgets_a_silo_that_left(tmp_path: Path) -> None:
+    """From the old model or from zero, as if the silo had never been there."""
+    town = make_town(tmp_path / "town", secure_aggregation=False)
+    run, _ = train(town, TownTransport(town), tmp_path / "journal")
+    save(run, tmp_path / "first")
+    left = TownTransport(town, absent=("silo1",), run="2")
+    again, _ = train(town, left, tmp_path / "journal", start=tmp_path / "first")
+    never = simulate(town, tmp_path, without=("silo1",))
+    assert largest_gap(town, again, never) < 1e-5
+    assert largest_gap(town, run, never) > 1e-4

@@ -347,7 +347,7 @@ def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
         read_public_key("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0n")
     agreed = {"name": "a b", "public_key": "x"}
     with pytest.raises(ValueError, match="pattern"):
-        Member(**agreed)
+        Member.model_validate(agreed)
 
 
 def test_differential_privacy_is_agreed_on_and_budgeted(

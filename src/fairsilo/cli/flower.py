@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairsilo.cli.flags import as_typed
+from fairsilo.cli.flower_init import init
+from fairsilo.cli.flower_members import (
+    accept_key,
+    add,
+    backup,
+    keygen,
+    remove,
+    restore,
+    rotate_key,
+    unlocked,
+)
 from fairsilo.cli.flower_owner import approve, left
-from fairsilo.cli.shared_options import AGREED, options_from, takes
+from fairsilo.cli.shared_options import AGREED, StartFrom, options_from, takes
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
@@ -38,75 +49,8 @@ CLEAR = (
 )
 
 
-@app.command()
-def keygen(
-    out: Annotated[Path, typer.Option(help="Where the private key goes.")] = Path("node.key"),
-    name: Annotated[str, typer.Option(help="The silo's name, a comment in the key.")] = "silo",
-) -> None:
-    """Make a silo's key, AT the silo: the private half never leaves it."""
-    needs_flower()
-    from fairsilo.network.ops.keys import make_key
-
-    make_key(out, name)
-    print(f"private key: {out} (keep it here)")
-    print(f"public key:  {out}.pub (send it to the coordinator)")
-
-
-@app.command()
-@takes((*AGREED, "schema"))
-def init(
-    given: dict[str, Any],
-    folder: Annotated[Path, typer.Option(help="The working folder to make.")],
-    silo: Annotated[list[str], typer.Option(help="NAME=PUBLIC_KEY_FILE, once for every silo.")],
-    sample: Annotated[
-        Path | None,
-        typer.Option(help="A table (CSV or Parquet, may be made up) with all columns and values."),
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Instead of --sample: a data set, adult, compas or drug.")
-    ] = None,
-    minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
-    secure_aggregation: Secure = True,
-    threshold: Annotated[
-        int | None, typer.Option(help="Silos that must be left to open a sum.")
-    ] = None,
-    signed_survivors: Annotated[
-        bool, typer.Option(help="Silos sign who is left, against a server that lies about it.")
-    ] = False,
-    recount: Annotated[
-        bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
-    ] = False,
-    host: Annotated[str, typer.Option(help="Name or address of the SuperLink.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the SuperLink.")] = 8000,
-    name: Annotated[str, typer.Option(help="Name of the federation.")] = "federation",
-) -> None:
-    """Write a working folder: federation file, certificates, Flower app, scripts, README."""
-    needs_flower()
-    from fairsilo.data import DATASETS
-    from fairsilo.network.federation_file import readable
-    from fairsilo.network.ops.draft import draft_federation_file, draft_table, draft_values
-    from fairsilo.network.ops.workspace import make_workspace
-    from fairsilo.run.options import choose
-
-    if data is not None:
-        choose("data", data, DATASETS)
-    asked = options_from(given, data=data or "")
-    table, options = draft_table(asked, sample)
-    values: dict[str, Any] = {
-        **draft_values(options, table),
-        "split": asked.split,
-        "name": name,
-        "minimum_silos": minimum_silos,
-        "secure_aggregation": secure_aggregation,
-        "threshold": threshold,
-        "signed_survivors": signed_survivors,
-        "recount": recount,
-    }
-    agreed = draft_federation_file(values, silo)
-    _warn_unless(secure_aggregation)
-    make_workspace(folder, agreed, host, port)
-    print(f"working folder: {folder} (read its README.md)")
-    print(f"fingerprint:    {readable(agreed.fingerprint)}")
+for command in (keygen, init, add, remove, rotate_key, accept_key, backup, restore):
+    app.command()(command)
 
 
 @app.command()
@@ -117,9 +61,8 @@ def check(
     needs_flower()
     from fairsilo.network.federation_file import read_federation_file, readable
     from fairsilo.network.ops.check import check_table
-    from fairsilo.network.settings import read_settings
 
-    own = read_settings(settings)
+    own = unlocked(settings)
     agreed = read_federation_file(own.federation)
     findings = check_table(own, agreed)
     print(f"fingerprint: {readable(agreed.fingerprint)}")
@@ -160,6 +103,7 @@ def silo(
     needs_flower()
     from fairsilo.network.ops.program import run_silo
 
+    unlocked(settings)
     run_silo(settings, port, superlink, health_port)
 
 
@@ -207,6 +151,7 @@ def run(
         bool,
         typer.Option(help="Train without the limit, too, to compare; some rounds more."),
     ] = False,
+    start_from: StartFrom = None,
     simulation: Annotated[
         bool,
         typer.Option(help="Let Flower's simulation (Ray) play the silos in FOLDER/silos."),
@@ -225,7 +170,7 @@ def run(
 
     settings: dict[str, Any] = {"out": out, "resume": resume, "baseline": baseline}
     settings |= {"wait": wait, "wait_lost": wait_lost, "timeout": timeout}
-    settings |= {"overwrite": overwrite}
+    settings |= {"overwrite": overwrite, "start_from": start_from}
     if simulation:
         from fairsilo.network.ops.launch import start_simulation
         from fairsilo.network.ops.processes import free_ports, processes
@@ -353,7 +298,7 @@ def demo(
     if out.exists() and any(out.iterdir()):
         raise FairSiloError(f"--out {out} is not empty: give a new folder")
     options = options_from(given, data=DATA)
-    _warn_unless(secure_aggregation)
+    warn_unless(secure_aggregation)
     with Rounds() as show:
         comparison = run_demo(
             out, out / "run", silos, show.watch, options,
@@ -369,10 +314,11 @@ def demo(
 def _opened(folder: Path) -> Workspace:
     """A working folder whose federation file can be read; warns where sums travel in the clear."""
     needs_flower()
-    from fairsilo.network.ops.workspace import Workspace
+    from fairsilo.network.ops.workspace import Workspace, write_app
 
     space = Workspace(folder)
-    _warn_unless(space.agreed.secure_aggregation)
+    warn_unless(space.agreed.secure_aggregation)
+    write_app(space)
     return space
 
 
@@ -385,7 +331,8 @@ def _carry_out(space: Workspace, **settings: Any) -> None:
         run_and_follow(space, RunConfig(**settings), show.watch)
 
 
-def _warn_unless(secure: bool) -> None:
+def warn_unless(secure: bool) -> None:
+    """Say what the server sees without secure aggregation."""
     if not secure:
         print(f"fairsilo: {CLEAR}", file=sys.stderr)
 

@@ -126,6 +126,10 @@ OPTIONS: dict[str, Declared] = {
         "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af); with --dp-epsilon "
         "6 (newton), 1000 (agp).", HOW,
     ),
+    "start_from": Declared(
+        Path | None, None,
+        "Run folder from whose model training starts, such as on new rows.", HOW,
+    ),
     "engine": Declared(
         str, "pooled", "pooled (fast) or clientwise (client by client).", HOW
     ),
@@ -154,7 +158,9 @@ OPTIONS: dict[str, Declared] = {
 SIMULATED = ("client", "clients", "partition", "alpha", "engine", "min_cell", "dp_noise")
 """Those that only a simulation has: over a network the silos are who they are."""
 AGREED = tuple(
-    name for name in OPTIONS if name not in (*SIMULATED, "data", "variant", "data_dir", "schema")
+    name
+    for name in OPTIONS
+    if name not in (*SIMULATED, "data", "variant", "data_dir", "schema", "start_from")
 )
 """Those that a federation file fixes."""
 
@@ -221,3 +227,4 @@ def option(name: str) -> Any:
 
 Data, DataDir, Client = option("data"), option("data_dir"), option("client")
 Categories, Numbers = option("category"), option("number")
+StartFrom = option("start_from")

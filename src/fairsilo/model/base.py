@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fairsilo.coded import dense
-from fairsilo.compute import Array, jax
+from fairsilo.compute import Array, jax, jnp
 
 Params = Any
 """Any JAX pytree of arrays."""
@@ -73,6 +73,10 @@ class Model:
     def seen(self, x: Any) -> Any:
         """The rows as `apply` takes them: coded ones only where it does nothing but multiply."""
         return x if self.only_multiplies else dense(x)
+
+    def starting_at(self, theta: np.ndarray) -> "Model":
+        """The same model, whose training starts at this point."""
+        return replace(self, init=lambda key: self.unravel(jnp.asarray(theta)))
 
     def scores_of_many(self, thetas: Array, x: Features) -> Array:
         """Scores (n, runs, outputs) of the rows x under each of the flat vectors (runs, p)."""

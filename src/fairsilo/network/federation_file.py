@@ -24,6 +24,7 @@ from fairsilo.fairness import DEFAULT
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS, Method
 from fairsilo.method.lco import check_solver
+from fairsilo.network.chain import Past, check_chain
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
 from fairsilo.run.options import Options
@@ -44,6 +45,21 @@ class Member(BaseModel):
     name: str = Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     public_key: str
     """One line in OpenSSH's format: ecdsa-sha2-nistp384 AAAA..."""
+    past: tuple[Past, ...] = ()
+    """The keys that it had before, the first one first."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that it ever had, the first one first."""
+        return (*(one.public_key for one in self.past), self.public_key)
+
+    @model_validator(mode="after")
+    def _chained(self) -> Self:
+        try:
+            check_chain(self.name, self.past, self.public_key)
+        except FairSiloError as error:
+            raise ValueError(str(error)) from None
+        return self
 
 
 class Privacy(BaseModel):
@@ -131,7 +147,7 @@ class FederationFile(BaseModel):
         names = [silo.name for silo in self.silos]
         if len(set(names)) < len(names):
             raise ValueError("two silos have the same name")
-        keys = [silo.public_key.split()[1:2] for silo in self.silos]
+        keys = [key.split()[1:2] for silo in self.silos for key in silo.keys]
         if any(keys.count(key) > 1 for key in keys):
             raise ValueError("two silos have the same public key")
         if self.split is not None and self.split in (self.table.label, *self.table.columns):
@@ -253,7 +269,12 @@ class FederationFile(BaseModel):
     @property
     def text(self) -> str:
         """The one text that the fingerprint is taken of."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
+        content = self.model_dump(mode="json")
+        for silo in content["silos"]:
+            # The text of a file in which nobody has changed a key is that of earlier versions.
+            if not silo["past"]:
+                del silo["past"]
+        return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
     @property
     def fingerprint(self) -> str:

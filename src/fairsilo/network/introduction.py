@@ -75,6 +75,12 @@ def misfit(agreed: FederationFile, name: str, about: dict[str, Any]) -> str:
     """Why a silo cannot take part, by its own word; nothing where it can."""
     if "gone" in about or "wrong" in about:
         return str(about.get("gone") or about["wrong"])
+    if about.get("fairsilo") != __version__ or about.get("code") != code_digest():
+        theirs, ours = str(about.get("code", ""))[:12], code_digest()[:12]
+        return (
+            f"has fairsilo {about.get('fairsilo')} (code {theirs}) and the coordinator has "
+            f"{__version__} (code {ours}): install the same everywhere"
+        )
     if about.get("unreadable"):
         return (
             "cannot read its settings, federation file or key; `fairsilo flower check` there says "
@@ -88,9 +94,8 @@ def misfit(agreed: FederationFile, name: str, about: dict[str, Any]) -> str:
         )
     if about.get("name") != name:
         return f"calls itself {about.get('name')!r} in its settings: correct its name there"
-    if about.get("key") is False:
-        return "signs with another key than the federation file has for it: name its own key there"
-    return ""
+    wrong = "signs with another key than the federation file has for it: name its own key there"
+    return wrong if about.get("key") is False else ""
 
 
 def _read(found: Record | Fault) -> dict[str, Any]:

@@ -66,8 +66,12 @@ class Entry:
 class Journal:
     """The entries of a run, in a folder; old ones are read back, new ones appended."""
 
-    def __init__(self, folder: Path, fingerprint: str, resume: bool, why: str = "") -> None:
+    def __init__(
+        self, folder: Path, fingerprint: str, resume: bool, why: str = "", start: str = ""
+    ) -> None:
         self.folder, self.fingerprint = folder, fingerprint
+        self.start = start
+        """A digest of the model from which training starts; none: from zero."""
         self.old: list[Entry] = []
         self.training, self.releases = secrets.token_hex(16), list[Release]()
         self.interruptions: list[str] = []
@@ -115,6 +119,7 @@ class Journal:
             "version": VERSION,
             "fingerprint": self.fingerprint,
             "training": self.training,
+            "start": self.start,
             "releases": [[one.name, one.multiplier] for one in releases],
             "interruptions": self.interruptions,
         }
@@ -153,6 +158,11 @@ class Journal:
                 raise FairSiloError(
                     f"{self.folder.parent} belongs to a run with another federation file: run "
                     "without `resume`"
+                )
+            if head.get("start", "") != self.start:
+                raise FairSiloError(
+                    f"{self.folder.parent} was begun from another model: use `resume` with the "
+                    "same `start_from`, or without one where there was none"
                 )
             self.training = str(head["training"])
             self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]

@@ -3,9 +3,11 @@
 shown      over whom the counts of its rows were opened
 released   every release under differential privacy: its name, its noise and how often
 tables     of every training, which table it began with
+keys       of every silo that changed its key, the first key it had
 
 It holds digests of tables and of public keys, names of releases, and nothing of a row. Silos are
-told apart by their keys, because names may change from one federation file to the next. A table
+told apart by their keys, because names may change from one federation file to the next; a silo
+that changed its key is known by its first one (`chain`), also in files that do not tell. A table
 that changed is another table, whose counts are new. Not so for the privacy budget: most of a
 changed table's rows were there before, so a file counts all that was ever released beside it.
 """
@@ -13,7 +15,6 @@ changed table's rows were there before, so a file counts all that was ever relea
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,8 +25,10 @@ from typing import Any, NamedTuple
 from fairsilo.data.files import write_atomic
 from fairsilo.dp import Budget, Ledger, Release
 from fairsilo.errors import FairSiloError
+from fairsilo.network.chain import short
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.wire import Refusal
+from fairsilo.secagg.errors import ProtocolError
 from fairsilo.secagg.static import StaticSumGuard
 
 
@@ -36,26 +39,57 @@ class Kept(NamedTuple):
     releases: list[Release]
     tables: dict[str, str]
     """By training and silo, the digest of the table it began with."""
+    keys: dict[str, str]
+    """By a silo's later key, its first one."""
 
 
 def admit(
-    path: Path, agreed: FederationFile, table: str, survivors: Sequence[str], opened: bool = True
+    path: Path,
+    agreed: FederationFile,
+    table: str,
+    survivors: Sequence[str],
+    opened: bool = True,
+    own: str | None = None,
 ) -> None:
     """Note that the counts of this table are opened over these silos, or refuse.
 
     Where the federation file has `recount`, it is noted and not refused. What is not yet `opened`
     is refused all the same, so that training does not begin where it could not be evaluated.
+    `own`: the silo whose ledger this is. It was in every sum that is noted here, so it must be
+    known by a key that is in all of them.
     """
-    keys = {silo.name: silo.public_key.split()[1] for silo in agreed.silos}
-    known = [hashlib.sha256(keys[name].encode()).hexdigest()[:32] for name in survivors]
     with locked(path):
         kept = read(path)
+        first = _first_keys(kept, agreed)
+        known = [first[name] for name in survivors]
         if agreed.recount:
             kept.guard.note(table, known)
+        elif own and not all(first[own] in past for past in kept.guard.shown(table)):
+            raise ProtocolError(
+                f"Counts of the rows of silo {own} were opened when it had another key, and the "
+                "federation file does not show that both keys are its own; change a key with "
+                "`fairsilo flower rotate-key`."
+            )
         else:
             kept.guard.admit(table, known)
         if opened:
             _write(path, kept)
+
+
+def _first_keys(kept: Kept, agreed: FederationFile) -> dict[str, str]:
+    """By silo, the first key that it had, as this federation file or an earlier one shows."""
+    for silo in agreed.silos:
+        keys = [short(key) for key in silo.keys]
+        firsts = {kept.keys.get(key, key) for key in keys}
+        first = kept.keys.get(keys[0], keys[0])
+        same = {*keys, *firsts, *(key for key, one in kept.keys.items() if one in firsts)}
+        kept.keys.update(dict.fromkeys(same - {first}, first))
+    kept.guard.rename(kept.keys)
+    last = {silo.name: short(silo.public_key) for silo in agreed.silos}
+    found = {name: kept.keys.get(key, key) for name, key in last.items()}
+    if len(set(found.values())) < len(found):
+        raise ProtocolError("Two silos of the federation file are one, by keys that it had before.")
+    return found
 
 
 def spend(path: Path, budget: Budget, releases: Sequence[Release]) -> None:
@@ -83,13 +117,19 @@ def read(path: Path) -> Kept:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return Kept(StaticSumGuard(), [], {})
+        return Kept(StaticSumGuard(), [], {}, {})
     except OSError as error:
         raise FairSiloError(f"cannot read the ledger {path} ({error.strerror})") from None
+    return from_bytes(content, path)
+
+
+def from_bytes(content: bytes, path: Path) -> Kept:
+    """A ledger's content; `path` is for the sentence that says where it is damaged."""
     guard = StaticSumGuard.from_bytes(content)
     try:
         found = json.loads(content)
         lines, tables = found.get("released", []), dict(found.get("tables", {}))
+        keys = dict(found.get("keys", {}))
         releases = [
             Release(str(line["release"]), float(line["noise_multiplier"]))
             for line in lines
@@ -102,7 +142,7 @@ def read(path: Path) -> Kept:
             f"the ledger {path} is damaged: put back the last copy, or begin a new ledger with "
             "what is left of the budget"
         ) from None
-    return Kept(guard, releases, tables)
+    return Kept(guard, releases, tables, keys)
 
 
 def _write(path: Path, kept: Kept) -> None:
@@ -111,7 +151,7 @@ def _write(path: Path, kept: Kept) -> None:
         {"release": one.name, "noise_multiplier": one.multiplier, "times": times}
         for one, times in Counter(kept.releases).items()
     ]
-    content["tables"] = kept.tables
+    content["tables"], content["keys"] = kept.tables, kept.keys
     write(path, content)
 
 

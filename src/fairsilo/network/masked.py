@@ -146,7 +146,7 @@ def _step(
     if memory["static"]:
         # After the protocol's own checks, so that no made-up list is noted; before shares leave.
         opened = bool(memory["opened"])
-        admit(settings.ledger, agreed, str(memory["static"]), survivors, opened)
+        admit(settings.ledger, agreed, str(memory["static"]), survivors, opened, settings.name)
     return shares
 
 

@@ -45,6 +45,7 @@ from fairsilo.progress import (
     standing,
 )
 from fairsilo.run import load, save
+from fairsilo.run.again import digest
 
 app = ServerApp()
 
@@ -142,9 +143,11 @@ def coordinate(
         )
         write(found, out)
         return []
-    journal = Journal(out / JOURNAL, agreed.fingerprint, bool(config["resume"]), past)
+    start = Path(str(config["start_from"])) if config["start_from"] else None
+    resume = bool(config["resume"])
+    journal = Journal(out / JOURNAL, agreed.fingerprint, resume, past, digest(start))
     engine = engine_for(agreed)(agreed, gather, journal, silos, say)
-    trained = train_over(agreed, engine, bool(config["baseline"]))
+    trained = train_over(agreed, engine, bool(config["baseline"]), start)
     say({"event": "writing", "phase": "writing"})
     save(trained, out)
     journal.clear()

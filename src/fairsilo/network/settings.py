@@ -14,6 +14,9 @@ ANSWERS = 2000
 """The answers to one run that a silo gives unless its settings say otherwise: about twice what a
 private run by AGP asks, since a question may be asked again."""
 
+PATHS = ("federation", "data", "key", "passphrase_file", "ledger", "models", "approvals")
+"""The settings that are paths."""
+
 
 class Settings(BaseModel):
     """The table, the key and what the silo refuses. Paths count from the settings file."""
@@ -29,6 +32,8 @@ class Settings(BaseModel):
     query: str | None = None
     key: Path | None = None
     """The silo's private node key; secure aggregation signs with it."""
+    passphrase_file: Path | None = None
+    """Where the key has a passphrase and nobody is there to type it: a file with it."""
     superlink: str | None = None
     """HOST:PORT of the SuperLink that the silo's own program connects to."""
     approve: Literal["ask", "listed", "always"] = "listed"
@@ -99,9 +104,7 @@ def read_settings(path: Path) -> Settings:
         ) from None
     beside = path.resolve().parent
     moved = {
-        name: beside / value
-        for name in ("federation", "data", "key", "ledger", "models", "approvals")
-        if (value := getattr(settings, name)) is not None
+        name: beside / value for name in PATHS if (value := getattr(settings, name)) is not None
     }
     if "ledger" not in settings.model_fields_set and "data" in moved:
         moved["ledger"] = moved["data"].parent / settings.ledger

@@ -6,6 +6,7 @@ Everything here works on sums alone; the code is the simulation's.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,16 @@ SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
 """The kinds of questions that come before the rounds, or again after a loss."""
 
 
-def train_over(agreed: FederationFile, engine: Network, baseline: bool = False) -> Run:
-    """Fit the encoder, count, train, evaluate; `baseline`: again without the constraints."""
+def train_over(
+    agreed: FederationFile, engine: Network, baseline: bool = False, start: Path | None = None
+) -> Run:
+    """Fit the encoder, count, train, evaluate; `baseline`: again without the constraints.
+
+    `start`: the run folder from whose model training starts.
+    """
     if baseline and agreed.dp is not None:
         raise FairSiloError("`baseline` would spend the privacy budget a second time: leave it out")
-    options = agreed.options()
+    options = replace(agreed.options(), start_from=start)
     engine.expected = 2 + bool(agreed.protected and pooled_below(options, agreed.table))
     posed = pose(
         options, agreed.table, engine,

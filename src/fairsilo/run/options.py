@@ -65,6 +65,8 @@ class Options:
     target_deo: float | None = None
     target_by: str = "proxy"
     rounds: int | None = None
+    start_from: Path | None = None
+    """A run folder from whose model training starts, instead of from zero."""
     engine: str = "pooled"
     variant: str = "default"
     data_dir: Path | None = None
@@ -100,6 +102,11 @@ class Options:
             raise FairSiloError(f"`alpha` is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
             raise FairSiloError(f"`rounds` is {self.rounds}: give at least 1")
+        if self.start_from is not None and METHODS[self.after or self.method].alone:
+            raise FairSiloError(
+                f"`start_from` is one model, and {self.method} trains one for every client: leave "
+                "it out"
+            )
         check_seed(self.seed)
         self._check_shares()
         if self.min_cell < 0:

@@ -22,6 +22,7 @@ from fairsilo.method import METHODS
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Outcomes, Problem
 from fairsilo.question.cells import reach
+from fairsilo.run.again import noted
 from fairsilo.run.measure import Metrics, Training, ending, measure, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
@@ -73,7 +74,7 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     prepared = prepare(options, mechanism)
     started = time.perf_counter()
     problem, engine = begin(options, prepared, mechanism)
-    trained = METHODS[options.method](problem, engine, watch)
+    trained = noted(options, METHODS[options.method](problem, engine, watch))
     theta = trained.outcome.theta
     released = released_by(engine, problem, engine.ask(problem, Outcomes(theta)))
     seconds = time.perf_counter() - started

@@ -161,6 +161,10 @@ def plan(options: Options, posed: Posed) -> Problem:
     model = MODELS[options.model](posed.encoder_width, len(posed.schema.classes))
     name = solver_name(options, model.size)
     method = METHODS[options.method]
+    if options.start_from is not None:
+        from fairsilo.run.again import started
+
+        model = started(model, options, posed)
     searched = options.target_deo is not None and options.target_by == "search"
     return Problem(
         model=model,

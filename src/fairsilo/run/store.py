@@ -167,6 +167,7 @@ def _about(options: Options, posed: Posed) -> dict[str, Any]:
     settings = asdict(replace(options, solver=options.solver_name))
     settings.pop("data_dir")
     settings.pop("schema")
+    settings.pop("start_from")
     settings["data"] = options.data if "/" not in options.data else Path(options.data).name
     return {
         "format": FORMAT,

@@ -11,6 +11,7 @@ from fairsilo.method.fedavg import fedavg
 from fairsilo.method.repair import train_and_repair
 from fairsilo.method.target import search
 from fairsilo.question import Problem
+from fairsilo.run.again import noted
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
@@ -33,6 +34,10 @@ def train(
     options: Options, problem: Problem, engine: Engine, watch: Watch | None = None
 ) -> Trained:
     """By the options' method; where they set a target, look for the epsilon that meets it."""
+    return noted(options, _train(options, problem, engine, watch))
+
+
+def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | None) -> Trained:
     if options.target_deo is not None and options.target_by == "search":
         return search(problem, engine, options.target_deo, watch)
     method = METHODS[options.method]

@@ -1,5 +1,6 @@
 """The silos' node keys: ECDSA keys from ssh-keygen, by which Flower identifies SuperNodes."""
 
+import os
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -10,6 +11,8 @@ from fairsilo.secagg.errors import SecureAggregationError
 
 NodeKey = ec.EllipticCurvePrivateKey
 LABEL = b"fairsilo secure aggregation 1\0"
+PASSPHRASE = "FAIRSILO_KEY_PASSPHRASE"
+"""The variable with the passphrase of a node key that has one."""
 
 
 def load_node_key(source: str | Path | bytes) -> NodeKey:
@@ -20,20 +23,44 @@ def load_node_key(source: str | Path | bytes) -> NodeKey:
         raise SecureAggregationError(f"The node key {source!s} cannot be read.") from error
     where = "in memory" if isinstance(source, bytes) else str(source)
     try:
-        if b"BEGIN OPENSSH" in data:
-            key: object = serialization.load_ssh_private_key(data, password=None)
-        else:
-            key = serialization.load_pem_private_key(data, password=None)
+        key: object = _load(data, os.environ.get(PASSPHRASE) if is_locked(data) else None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        if is_locked(data) and isinstance(error, UnsupportedAlgorithm):
+            raise SecureAggregationError(
+                f"The node key {where} is locked as ssh-keygen does it, which needs the package "
+                "bcrypt; install it, or make a key with: fairsilo flower keygen."
+            ) from error
+        if is_locked(data):
+            wrong = "is not its passphrase" if os.environ.get(PASSPHRASE) else "is not set"
+            raise SecureAggregationError(
+                f"The node key {where} has a passphrase, and the variable {PASSPHRASE} {wrong}."
+            ) from error
         raise SecureAggregationError(
-            f"The node key {where} is no private key without a password; "
-            "make one with: ssh-keygen -t ecdsa -b 384 -N ''."
+            f"The node key {where} is no private key; make one with: ssh-keygen -t ecdsa -b 384."
         ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise SecureAggregationError(
             f"The node key {where} is not ECDSA; make one with: ssh-keygen -t ecdsa -b 384."
         )
     return key
+
+
+def is_locked(data: bytes) -> bool:
+    """Whether a private key can be read only with a passphrase."""
+    try:
+        _load(data, None)
+    except TypeError:
+        return True
+    except (ValueError, UnsupportedAlgorithm):
+        return b"ENCRYPTED" in data
+    return False
+
+
+def _load(data: bytes, passphrase: str | None) -> object:
+    password = None if passphrase is None else passphrase.encode()
+    if b"BEGIN OPENSSH" in data:
+        return serialization.load_ssh_private_key(data, password)
+    return serialization.load_pem_private_key(data, password)
 
 
 def read_public_key(silo: str, text: str) -> ec.EllipticCurvePublicKey:

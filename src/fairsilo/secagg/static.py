@@ -8,7 +8,7 @@ known as soon as the unit vector e_i lies in the span of the participants' indic
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -50,6 +50,16 @@ class StaticSumGuard:
         shown = self._shown.setdefault(name, [])
         if asked not in shown:
             shown.append(asked)
+
+    def shown(self, name: str) -> list[frozenset[str]]:
+        """Over whom the sum `name` was revealed so far."""
+        return list(self._shown.get(name, []))
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Take silos for others from now on, in the past too: they were found to be the same."""
+        for name, sets in self._shown.items():
+            same = (frozenset(names.get(one, one) for one in past) for past in sets)
+            self._shown[name] = list(dict.fromkeys(same))
 
     def to_bytes(self) -> bytes:
         """The guard as bytes for `from_bytes`; it contains names only, no numbers."""

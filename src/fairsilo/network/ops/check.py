@@ -91,6 +91,8 @@ def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
     keys = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.silos}
     if keys.get(own) == settings.name:
         return []
+    if settings.key.with_name(f"{settings.key.name}.new").exists():
+        return ["this silo is changing its key: `fairsilo flower rotate-key` goes over to the new"]
     whose = f"that of silo {keys[own]!r}" if own in keys else "no silo's"
     return [
         f"the private key {settings.key.name} is not that of silo {settings.name!r} in the "

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pydantic import ValidationError
 
 from fairsilo.data import DATASETS, Encoder, read_schema, read_table
+from fairsilo.data.columns import is_number
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
@@ -25,6 +27,10 @@ SAME = (
     "pool", "epsilon", "epsilons", "target_deo", "target_by", "seed", "split",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
+
+
+FEW = 25
+"""A column with at most so many different whole numbers may hold codes."""
 
 
 def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]:
@@ -60,6 +66,19 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
     return schema.model_copy(update={"features": features}), options
 
 
+def may_be_codes(frame: pd.DataFrame) -> list[tuple[str, int]]:
+    """Columns of few whole numbers, which may name things instead of counting them, with how many.
+
+    Two values are the same as a number and as a category.
+    """
+    found = []
+    for name in map(str, frame.columns):
+        series = frame[name].dropna()
+        if is_number(series) and 2 < series.nunique() <= FEW and (series % 1 == 0).all():
+            found.append((name, int(series.nunique())))
+    return found
+
+
 def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
     """What the federation file says of the training; the solver and its rounds are filled in."""
     scalings = (Scaling(0.0, 1.0, True),) * len(schema.numbers)
@@ -82,7 +101,7 @@ def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
 
 def draft_federation_file(values: dict[str, Any], silos: Sequence[str]) -> FederationFile:
     """The federation file of these values and of silos written NAME=PUBLIC_KEY_FILE."""
-    members = tuple(_member(text) for text in silos)
+    members = tuple(_named(text) for text in silos)
     try:
         agreed = FederationFile(silos=members, **values)
     except ValidationError as error:
@@ -97,12 +116,17 @@ def draft_federation_file(values: dict[str, Any], silos: Sequence[str]) -> Feder
     return agreed
 
 
-def _member(text: str) -> Member:
+def _named(text: str) -> Member:
     name, sign, path = text.partition("=")
     if not sign:
         raise FairSiloError(f"`silo` {text!r} is not NAME=PUBLIC_KEY_FILE, such as bank=bank.pub")
+    return member(name, Path(path))
+
+
+def member(name: str, path: Path) -> Member:
+    """A silo with the public key in this file."""
     try:
-        line = Path(path).read_text().strip()
+        line = path.read_text().strip()
     except (OSError, UnicodeDecodeError):
         raise FairSiloError(f"`silo` {name}: cannot read the public key {path}") from None
     if "PRIVATE" in line:

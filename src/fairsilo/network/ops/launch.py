@@ -61,6 +61,8 @@ class RunConfig:
     """Whether a finished run in `out` may be replaced."""
     introduce: bool = False
     """Whether silos are only asked who they are."""
+    start_from: Path | None = None
+    """The run folder from whose model training starts."""
     simulation: int = 0
     """Where not 0: the port of a SuperLink whose simulation plays the silos."""
     audit: Path | None = None
@@ -179,6 +181,7 @@ def submit(space: Workspace, config: RunConfig) -> str:
         "columns": config.columns,
         "resume": config.resume,
         "baseline": config.baseline,
+        "start_from": str(config.start_from.resolve()) if config.start_from else "",
         "simulation": str((space.folder / "silos").resolve()) if config.simulation else "",
         "introduce": config.introduce,
         "wait": float(config.wait),

@@ -10,9 +10,11 @@ from importlib.metadata import entry_points
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.internals import shorten_node
+from fairsilo.network.ops.keys import for_flower
 from fairsilo.network.ops.parent import end_with_parent
 
 COMMAND = "flower-supernode"
+KEY = "--auth-supernode-private-key"
 REJECTED = 5
 """The exit code of a node that the SuperLink does not take: its key is not registered there."""
 CONTACT = "FAIRSILO_CONTACT"
@@ -40,6 +42,9 @@ def main() -> None:
         slower = "rounds take seconds longer until then"
         print(f"fairsilo: {error}; {slower}", file=sys.stderr, flush=True)
     sys.argv[0] = COMMAND
+    if KEY in sys.argv:
+        place = sys.argv.index(KEY) + 1
+        sys.argv[place] = for_flower(sys.argv[place])
     (entry,) = entry_points(group="console_scripts", name=COMMAND)
     try:
         entry.load()()

@@ -29,6 +29,7 @@ audit = ""
 columns = ""
 resume = false
 baseline = false
+start_from = ""
 simulation = ""
 introduce = false
 wait = 60.0
@@ -87,6 +88,9 @@ data = "table.csv"
 
 # The private key that `fairsilo flower keygen` made here.
 key = "node.key"
+# If it has a passphrase, the silo's program asks for it at a terminal. Else it is in the variable
+# FAIRSILO_KEY_PASSPHRASE, or in a file that only its owner can read:
+# passphrase_file = "/path/to/passphrase"
 
 # Where the coordinator's SuperLink is. Its certificate is checked against ca.pem.
 superlink = "@address@"
@@ -178,6 +182,14 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 4. `fairsilo flower status --folder .` says who is connected and where the run stands,
    `fairsilo flower watch --folder .` shows it on a page for this machine's browser.
 5. `fairsilo flower audit --folder . --model runs/first` measures a model anew, with sums only.
+
+## Later
+
+- For good: systemd units, a Dockerfile and a compose file are in deploy/, here and in silos/NAME.
+- New rows: `fairsilo flower run --folder . --out runs/second --start-from runs/first`.
+- A silo joins or leaves: `fairsilo flower add NAME --key NAME.pub`, `fairsilo flower remove NAME`.
+- A new key: `fairsilo flower rotate-key` at the silo, `fairsilo flower accept-key FILE` here.
+- At a silo, after every run: `fairsilo flower backup FILE`. It holds the key and the ledger.
 
 ## What to know
 

@@ -5,8 +5,10 @@ app/               the Flower app: two lines of code that load fairsilo
 certificates/      ca.pem for everybody, server.pem and its key, the authority's key
 keys/              the silos' public keys
 start-superlink.sh, register-silos.sh
+deploy/            systemd unit, Dockerfile and compose file, also for every silo
 control.txt        where the running SuperLink is controlled, on loopback
 silos/NAME/        what that silo is sent: nothing in it is secret
+former/            earlier federation files, and the folders of silos that left
 README.md          for the operators
 """
 
@@ -17,12 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairsilo import __version__
+from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.network.federation_file import FILE, FederationFile, read_federation_file, readable
+from fairsilo.network.masked import agreement_of
 from fairsilo.network.ops import texts
 from fairsilo.network.ops.bundle import app_files
 from fairsilo.network.ops.certificates import CA, make_certificates
+from fairsilo.network.ops.deploy import silo_files, superlink_files
 from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.settings import ANSWERS
 
@@ -84,6 +89,11 @@ class Workspace:
         new.write_text(f"{address}\n")
         new.replace(self.folder / CONTROL)
 
+    @property
+    def former(self) -> Path:
+        """Earlier federation files, and what was sent to silos that left."""
+        return self.folder / "former"
+
     def silo(self, name: str) -> Path:
         """What silo `name` is sent."""
         return self.folder / "silos" / name
@@ -99,7 +109,59 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
     space.app.mkdir(parents=True, exist_ok=True)
     make_certificates(space.certificates, host)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    fill = {
+    _write(folder / ADDRESS, "@address@\n", {"address": address})
+    fill = _fill(agreed, address)
+    write_app(space)
+    _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
+    _script(folder / "register-silos.sh", texts.REGISTER, fill)
+    _write_members(space, agreed)
+    return space
+
+
+def write_app(space: Workspace) -> None:
+    """The app of the fairsilo that is installed here: silos refuse any other."""
+    for path, text in app_files().items():
+        place = space.app / path
+        if not place.exists() or place.read_text() != text:
+            write_atomic(place, text.encode())
+
+
+def next_file(space: Workspace, agreed: FederationFile) -> None:
+    """Go over to another federation file; the one before it is kept in former/."""
+    before = space.agreed
+    if agreed.secure_aggregation:
+        agreement_of(agreed, "next")
+    _write(space.former / f"federation-{before.fingerprint[:16]}.json", before.text, {})
+    for name in set(before.names) - set(agreed.names):
+        # It may hold more than what was written here: the demo's silos live in theirs.
+        if space.silo(name).exists():
+            space.silo(name).rename(_unused(space.former / name))
+        (space.folder / "keys" / f"{name}.pub").unlink(missing_ok=True)
+    _write_members(space, agreed)
+
+
+def _write_members(space: Workspace, agreed: FederationFile) -> None:
+    """All that depends on who takes part; a silo's settings are written once."""
+    fill = _fill(agreed, space.address)
+    for silo in agreed.silos:
+        own = space.silo(silo.name)
+        _write(space.folder / "keys" / f"{silo.name}.pub", "@key@\n", {"key": silo.public_key})
+        _write(own / FILE, agreed.text, {})
+        shutil.copy(space.certificates / CA, own / CA)
+        fill_own = {**fill, "silo": silo.name, "plain": str(not agreed.secure_aggregation).lower()}
+        if not (own / "silo.toml").exists():
+            _write(own / "silo.toml", texts.SILO_SETTINGS, fill_own)
+        _script(own / "start-silo.sh", texts.START_SILO, fill_own)
+        _write_deploy(own, silo_files(fill_own))
+    _write_deploy(space.folder, superlink_files(fill))
+    _write(space.folder / "README.md", texts.README, fill)
+    # Last: a folder with a federation file is complete.
+    write_atomic(space.federation, agreed.text.encode())
+
+
+def _fill(agreed: FederationFile, address: str) -> dict[str, str]:
+    """What stands for the @places@ of the texts."""
+    return {
         "name": agreed.name,
         "version": __version__,
         "address": address,
@@ -112,24 +174,21 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
         "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
         **_private(agreed),
     }
-    for path, text in app_files().items():
-        _write(space.app / path, text, {})
-    _write(folder / ADDRESS, "@address@\n", fill)
-    _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
-    _script(folder / "register-silos.sh", texts.REGISTER, fill)
-    _write(folder / "README.md", texts.README, fill)
-    for silo in agreed.silos:
-        own = space.silo(silo.name)
-        own.mkdir(parents=True, exist_ok=True)
-        _write(folder / "keys" / f"{silo.name}.pub", "@key@\n", {"key": silo.public_key})
-        (own / FILE).write_text(agreed.text)
-        shutil.copy(space.certificates / CA, own / CA)
-        fill_own = {**fill, "silo": silo.name, "plain": str(not agreed.secure_aggregation).lower()}
-        _write(own / "silo.toml", texts.SILO_SETTINGS, fill_own)
-        _script(own / "start-silo.sh", texts.START_SILO, fill_own)
-    # Last: a folder with a federation file is complete.
-    space.federation.write_text(agreed.text)
-    return space
+
+
+def _write_deploy(folder: Path, files: dict[str, str]) -> None:
+    """Written once: their owners change them."""
+    for name, text in files.items():
+        if not (folder / "deploy" / name).exists():
+            _write(folder / "deploy" / name, text, {})
+
+
+def _unused(path: Path) -> Path:
+    """The path, or where it is taken one like it."""
+    again = (path.with_name(f"{path.name}-{k}") for k in range(2, 1000))
+    found = next(one for one in (path, *again) if not one.exists())
+    found.parent.mkdir(parents=True, exist_ok=True)
+    return found
 
 
 def _private(agreed: FederationFile) -> dict[str, str]:

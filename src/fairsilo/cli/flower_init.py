@@ -1,0 +1,104 @@
+"""`fairsilo flower init`: the working folder of a federation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairsilo.cli.flower_ask import ask_all, needed
+from fairsilo.cli.shared_options import AGREED, options_from, takes
+
+Secure = Annotated[bool, typer.Option(help="Whether the server sees sums over silos only.")]
+
+
+@takes((*AGREED, "schema"))
+def init(
+    given: dict[str, Any],
+    folder: Annotated[
+        Path | None, typer.Option(help="The working folder to make.", show_default=False)
+    ] = None,
+    silo: Annotated[
+        list[str] | None, typer.Option(help="NAME=PUBLIC_KEY_FILE, once for every silo.")
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(help="A table (CSV or Parquet, may be made up) with all columns and values."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Instead of --sample: a data set, adult, compas or drug.")
+    ] = None,
+    minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
+    secure_aggregation: Secure = True,
+    threshold: Annotated[
+        int | None, typer.Option(help="Silos that must be left to open a sum.")
+    ] = None,
+    signed_survivors: Annotated[
+        bool, typer.Option(help="Silos sign who is left, against a server that lies about it.")
+    ] = False,
+    recount: Annotated[
+        bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="Name or address of the SuperLink.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the SuperLink.")] = 8000,
+    name: Annotated[str, typer.Option(help="Name of the federation.")] = "federation",
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Ask for what is not given, one by one.")
+    ] = False,
+) -> None:
+    """Write a working folder: federation file, certificates, Flower app, scripts, README."""
+    from fairsilo.cli.flower import needs_flower
+
+    needs_flower()
+    own: dict[str, Any] = {"folder": folder, "name": name, "sample": sample, "data": data}
+    own |= {"silo": silo or [], "host": host, "port": port}
+    if interactive:
+        ask_all(given, own)
+    needed(own)
+    _init(given, own, {
+        "minimum_silos": minimum_silos,
+        "secure_aggregation": secure_aggregation,
+        "threshold": threshold,
+        "signed_survivors": signed_survivors,
+        "recount": recount,
+    })  # fmt: skip
+
+
+def _init(given: dict[str, Any], own: dict[str, Any], more: dict[str, Any]) -> None:
+    """Write the folder, and say what to look at."""
+    from fairsilo.cli.flower import warn_unless
+    from fairsilo.data import DATASETS
+    from fairsilo.network.federation_file import readable
+    from fairsilo.network.ops.draft import draft_federation_file, draft_table, draft_values
+    from fairsilo.network.ops.workspace import make_workspace
+    from fairsilo.run.options import choose
+
+    if own["data"] is not None:
+        choose("data", own["data"], DATASETS)
+    asked = options_from(given, data=own["data"] or "")
+    table, options = draft_table(asked, own["sample"])
+    values = {**draft_values(options, table), "split": asked.split, "name": own["name"], **more}
+    agreed = draft_federation_file(values, own["silo"])
+    warn_unless(agreed.secure_aggregation)
+    if own["sample"] is not None:
+        # Columns that were named as numbers are not doubted.
+        _warn_of_codes(own["sample"], set(table.numbers) - set(asked.number))
+    make_workspace(own["folder"], agreed, own["host"], own["port"])
+    print(f"working folder: {own['folder']} (read its README.md)")
+    print(f"fingerprint:    {readable(agreed.fingerprint)}")
+
+
+def _warn_of_codes(sample: Path, numbers: set[str]) -> None:
+    """Name columns of numbers that may be codes: as a number, code 8 is twice code 4."""
+    from fairsilo.data import read_table
+    from fairsilo.network.ops.draft import may_be_codes
+
+    found = [(name, count) for name, count in may_be_codes(read_table(sample)) if name in numbers]
+    for name, count in found:
+        print(
+            f"fairsilo: warning: column {name!r} has {count} different whole numbers and is taken "
+            f"for a number: if they are codes, give --category {name}",
+            file=sys.stderr,
+        )

@@ -1,0 +1,404 @@
+"""Silos join, leave and change keys; keys with a passphrase; backup and restore."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import select
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fairsilo.cli.flower import app
+from fairsilo.data import make_table
+from fairsilo.dp import Budget, Release
+from fairsilo.errors import FairSiloError
+from fairsilo.network.federation_file import FILE, read_federation_file
+from fairsilo.network.ledger import admit, read, spend
+from fairsilo.network.ops.backup import restore, save
+from fairsilo.network.ops.keys import for_flower, make_key, unlock
+from fairsilo.network.ops.workspace import Workspace
+from fairsilo.network.settings import read_settings
+from fairsilo.secagg import load_node_key
+from fairsilo.secagg.keys import PASSPHRASE, public_bytes
+from tests.network.silos import TownTransport, make_town, train
+
+WORD = "correct horse battery"
+
+
+def run(*arguments: object, sentence: str = "", stdin: str | None = None) -> str:
+    """What a command prints, or that it ends with this sentence."""
+    done = CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
+    if sentence:
+        assert isinstance(done.exception, FairSiloError), done.output
+        assert sentence in str(done.exception)
+        return ""
+    if done.exception:
+        raise done.exception
+    return done.output
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A working folder with four silos, whose keys lie in the folders at/NAME."""
+    make_table(300, silos=3, bias=1.0).drop(columns="client").to_csv(
+        tmp_path / "sample.csv", index=False
+    )
+    arguments = ["--sample", tmp_path / "sample.csv", "--label", "label", "--group", "group"]
+    for name in ("bank", "clinic", "shop", "farm"):
+        make_key(tmp_path / "at" / name / "node.key", name)
+        arguments += ["--silo", f"{name}={tmp_path / 'at' / name / 'node.key.pub'}"]
+    run("init", "--folder", tmp_path / "work", *arguments, "--protected-class", "1")
+    return tmp_path / "work"
+
+
+def at(work: Path, name: str) -> Path:
+    """The silo's own folder, with all that the coordinator sends."""
+    own = work.parent / "at" / name
+    for path in (work / "silos" / name).iterdir():
+        if path.is_file() and (path.name == FILE or not (own / path.name).exists()):
+            (own / path.name).write_bytes(path.read_bytes())
+    return own
+
+
+def test_a_silo_joins(work: Path, tmp_path: Path) -> None:
+    before = read_federation_file(work / FILE)
+    (work / "silos" / "bank" / "silo.toml").write_text("# edited here\n")
+    make_key(tmp_path / "mill.key", "mill")
+    told = run("add", "mill", "--key", tmp_path / "mill.key.pub", "--folder", work)
+    after = read_federation_file(work / FILE)
+    assert after.names == (*before.names, "mill")
+    assert {after.fingerprint} == {
+        read_federation_file(work / "silos" / name / FILE).fingerprint for name in after.names
+    }
+    assert (work / "keys" / "mill.pub").read_text().strip() == after.silos[-1].public_key
+    assert read_settings(work / "silos" / "mill" / "silo.toml").name == "mill"
+    assert (work / "silos" / "bank" / "silo.toml").read_text() == "# edited here\n"
+    assert "with or without mill" in told
+    assert after.fingerprint[:4] in (work / "README.md").read_text()
+    (kept,) = (work / "former").glob("*.json")
+    assert read_federation_file(kept) == before
+    run("add", "mill", "--key", tmp_path / "mill.key.pub", "--folder", work, sentence="already")
+    again = ("add", "two", "--key", tmp_path / "mill.key.pub", "--folder", work)
+    run(*again, sentence="two silos have the same public key")
+    run("add", "x", "--key", tmp_path / "mill.key", "--folder", work, sentence="PRIVATE")
+
+
+def test_a_silo_leaves(work: Path, tmp_path: Path) -> None:
+    (work / "silos" / "shop" / "table.csv").write_text("rows")
+    told = run("remove", "shop", "--folder", work)
+    assert read_federation_file(work / FILE).names == ("bank", "clinic", "farm")
+    assert "with or without shop" in told
+    assert (work / "former" / "shop" / "table.csv").read_text() == "rows"
+    assert not (work / "silos" / "shop").exists()
+    assert not (work / "keys" / "shop.pub").exists()
+    # Masks need three silos: what cannot be is refused, and nothing changes.
+    before = (work / FILE).read_bytes()
+    run("remove", "bank", "--folder", work, sentence="3")
+    assert (work / FILE).read_bytes() == before
+    assert (work / "silos" / "bank").exists()
+    run("remove", "nobody", "--folder", work, sentence="has no silo 'nobody'")
+
+
+def test_a_silo_changes_its_key(work: Path, tmp_path: Path) -> None:
+    own = at(work, "bank")
+    before, settings = load_node_key(own / "node.key"), own / "silo.toml"
+    told = run("rotate-key", "--settings", settings)
+    assert "bank-new-key.json" in told
+    note = own / "bank-new-key.json"
+    assert "PRIVATE" not in note.read_text()
+    # Nothing changes at the silo until the federation file has the new key.
+    run("rotate-key", "--settings", settings)
+    assert public_bytes(load_node_key(own / "node.key").public_key()) == public_bytes(
+        before.public_key()
+    )
+    told = run("accept-key", note, "--folder", work)
+    check = CliRunner().invoke(app, ["check", "--settings", str(at(work, "bank") / "silo.toml")])
+    assert "this silo is changing its key" in check.output
+    assert "with or without" not in told
+    agreed = read_federation_file(work / FILE)
+    assert agreed.silos[0].past[0].public_key.split()[1] in str(public_bytes(before.public_key()))
+    run("accept-key", note, "--folder", work, sentence="follows another key")
+    told = run("rotate-key", "--settings", at(work, "bank") / "silo.toml")
+    assert "the new key is now" in told
+    new = public_bytes(load_node_key(own / "node.key").public_key()).decode()
+    assert new.split()[1] == agreed.silos[0].public_key.split()[1]
+    assert stat.S_IMODE((own / "node.key").stat().st_mode) == 0o600
+    assert len(list(own.glob("node.key.old-*"))) == 1
+    # The next change follows this one.
+    run("rotate-key", "--settings", settings)
+    run("accept-key", note, "--folder", work)
+    assert len(read_federation_file(work / FILE).silos[0].past) == 2
+
+
+def test_nobody_else_can_change_a_silos_key(work: Path, tmp_path: Path) -> None:
+    own = at(work, "bank")
+    run("rotate-key", "--settings", own / "silo.toml")
+    note = json.loads((own / "bank-new-key.json").read_text())
+    for change, sentence in (
+        ({"silo": "clinic"}, "follows another key"),
+        ({"public_key": make_key(tmp_path / "evil.key", "bank")}, "not signed"),
+        ({"past": {}}, "cannot be read"),
+    ):
+        (tmp_path / "forged.json").write_text(json.dumps({**note, **change}))
+        run("accept-key", tmp_path / "forged.json", "--folder", work, sentence=sentence)
+
+
+def test_what_ledgers_allow_after_a_change_of_members(tmp_path: Path) -> None:
+    """One silo alone that comes or goes would be shown; two at once, or new rows, are not."""
+    agreed = make_town(tmp_path / "town", silos=6, rows=600).agreed
+    six, ledger = agreed.names, tmp_path / "ledger.json"
+    admit(ledger, agreed, "rows", six[:4])
+    for alone in (six[:5], six[:3], (*six[:3], six[4])):
+        with pytest.raises(FairSiloError, match="by subtraction"):
+            admit(ledger, agreed, "rows", alone)
+    admit(ledger, agreed, "rows", six)
+    # Also in two steps, over both: five silos less four are one.
+    with pytest.raises(FairSiloError, match="by subtraction"):
+        admit(ledger, agreed, "rows", six[:5])
+    admit(ledger, agreed, "other rows", six[:5])
+
+
+# Keys with a passphrase.
+
+
+def test_a_key_with_a_passphrase(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSPHRASE, "")
+    told = run("keygen", "--out", tmp_path / "k", "--passphrase", stdin=f"{WORD}\n{WORD}\n")
+    assert WORD not in told
+    content = (tmp_path / "k").read_text()
+    assert "ENCRYPTED" in content
+    with pytest.raises(FairSiloError, match=f"{PASSPHRASE} is not set"):
+        load_node_key(tmp_path / "k")
+    with pytest.raises(FairSiloError, match="nobody can be asked"):
+        unlock(tmp_path / "k")
+    word = tmp_path / "word"
+    word.write_text(f"{WORD}\n")
+    with pytest.raises(FairSiloError, match="chmod 600"):
+        unlock(tmp_path / "k", word)
+    word.chmod(0o600)
+    with pytest.raises(FairSiloError, match="is not its passphrase"):
+        unlock(tmp_path / "k", ask=lambda what: "wrong")
+    assert PASSPHRASE not in os.environ
+    unlock(tmp_path / "k", word)
+    assert os.environ[PASSPHRASE] == WORD
+    assert public_bytes(load_node_key(tmp_path / "k").public_key()).decode() in (
+        (tmp_path / "k.pub").read_text()
+    )
+    # A new key has the same passphrase.
+    own = at(work, "bank")
+    for ending in ("", ".pub"):
+        (own / f"node.key{ending}").write_bytes((tmp_path / f"k{ending}").read_bytes())
+    run("rotate-key", "--settings", own / "silo.toml")
+    assert "ENCRYPTED" in (own / "node.key.new").read_text()
+
+
+@pytest.mark.process
+def test_a_key_that_ssh_keygen_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    make = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", WORD, "-f", str(tmp_path / "k")]
+    subprocess.run(make, check=True)
+    monkeypatch.setenv(PASSPHRASE, WORD)
+    if importlib.util.find_spec("bcrypt") is None:
+        with pytest.raises(FairSiloError, match="needs the package bcrypt"):
+            load_node_key(tmp_path / "k")
+    else:
+        load_node_key(tmp_path / "k")
+
+
+@pytest.mark.process
+def test_the_passphrase_is_asked_for_at_a_terminal(work: Path, tmp_path: Path) -> None:
+    own = at(work, "bank")
+    for path in own.glob("node.key*"):
+        path.unlink()
+    make_key(own / "node.key", "bank", WORD)
+    code = (
+        # A session's first terminal becomes its own: where a passphrase is typed.
+        "import os, sys; os.open(os.ttyname(0), os.O_RDWR); from fairsilo.cli import main;"
+        "sys.argv = ['fairsilo', 'flower', 'rotate-key', '--settings', sys.argv[1]]; main()"
+    )
+    keyboard, terminal = os.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(own / "silo.toml")],
+        env={key: value for key, value in os.environ.items() if key != PASSPHRASE},
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+    )
+    try:
+        # What is typed before the question is thrown away.
+        assert select.select([keyboard], [], [], 60.0)[0], "nobody asked"
+        assert b"Passphrase" in os.read(keyboard, 1000)
+        time.sleep(0.5)
+        os.write(keyboard, f"{WORD}\n".encode())
+        told, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.wait(10)
+        for one in (keyboard, terminal):
+            os.close(one)
+    assert child.returncode == 0, told
+    assert "bank-new-key.json" in told
+    assert WORD not in told
+    assert "ENCRYPTED" in (own / "node.key.new").read_text()
+
+
+def test_a_passphrase_that_is_wrong_is_no_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_key(tmp_path / "k", "bank", WORD)
+    monkeypatch.setenv(PASSPHRASE, "wrong")
+    with pytest.raises(FairSiloError, match="is not its passphrase") as caught:
+        load_node_key(tmp_path / "k")
+    assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.process
+def test_flower_reads_such_a_key_from_memory_alone(tmp_path: Path) -> None:
+    """As the silo's node does; in a process of its own, which holds the key until it ends."""
+    make_key(tmp_path / "k", "bank", WORD)
+    code = (
+        "import sys; from pathlib import Path; from fairsilo.network.ops.keys import for_flower;"
+        "from flwr.supernode.cli.flower_supernode import load_ssh_private_key as load;"
+        "place = for_flower(sys.argv[1]); key = load(Path(place).read_bytes(), None);"
+        "print(place, key.key_size)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "k")],
+        env={**os.environ, PASSPHRASE: WORD},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[0].startswith("/proc/self/fd/")
+    assert done.stdout.split()[1] == "384"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k", "k.pub"]
+    make_key(tmp_path / "open", "bank")
+    assert for_flower(str(tmp_path / "open")) == str(tmp_path / "open")
+
+
+def test_silos_answer_with_such_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSPHRASE, WORD)
+    town = make_town(tmp_path / "town", rounds=1)
+    own = town.folder / "silo0" / "node.key"
+    from cryptography.hazmat.primitives import serialization
+
+    locked = load_node_key(own).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(WORD.encode()),
+    )
+    own.write_bytes(locked)
+    train(town, TownTransport(town), tmp_path / "journal")
+    monkeypatch.delenv(PASSPHRASE)
+    with pytest.raises(FairSiloError, match="silo0 refused"):
+        train(town, TownTransport(town, run="2"), tmp_path / "journal")
+
+
+# Backup and restore.
+
+
+@pytest.fixture
+def silo(work: Path) -> Path:
+    own = at(work, "bank")
+    (own / "table.csv").write_text("secret rows\n")
+    spend(own / "ledger.json", Budget(8.0, 1e-5), [Release("counts", 5.0)])
+    (own / "left.jsonl").write_text('{"one": 1}\n')
+    (own / "models" / "st").mkdir(parents=True)
+    (own / "models" / "st" / "model.json").write_text("{}")
+    return own
+
+
+def test_a_backup_is_put_back_on_a_new_machine(silo: Path, tmp_path: Path) -> None:
+    told = run("backup", tmp_path / "b.tar", "--settings", silo / "silo.toml")
+    assert "ledger.json" in told
+    assert stat.S_IMODE((tmp_path / "b.tar").stat().st_mode) == 0o600
+    assert b"secret rows" not in (tmp_path / "b.tar").read_bytes()
+    told = run("restore", tmp_path / "b.tar", "--folder", tmp_path / "new")
+    assert "the ledger is as it was on 20" in told
+    for name in ("silo.toml", FILE, "node.key", "node.key.pub", "ledger.json", "left.jsonl"):
+        assert (tmp_path / "new" / name).read_bytes() == (silo / name).read_bytes()
+    assert (tmp_path / "new" / "models" / "st" / "model.json").read_text() == "{}"
+    assert stat.S_IMODE((tmp_path / "new" / "node.key").stat().st_mode) == 0o600
+    assert not (tmp_path / "new" / "table.csv").exists()
+    again = ("backup", tmp_path / "b.tar", "--settings", silo / "silo.toml")
+    run(*again, sentence="not overwritten")
+
+
+def test_a_ledger_that_has_counted_more_is_never_replaced(silo: Path, tmp_path: Path) -> None:
+    save(silo / "silo.toml", tmp_path / "old.tar")
+    spend(silo / "ledger.json", Budget(8.0, 1e-5), [Release("counts", 5.0)])
+    (silo / "left.jsonl").write_text('{"one": 1}\n{"two": 2}\n')
+    newer = (silo / "ledger.json").read_bytes()
+    found = restore(tmp_path / "old.tar", silo)
+    assert "stays" in found.files["ledger.json"]
+    assert "stays" in found.files["left.jsonl"]
+    assert found.ledger_since is None
+    assert (silo / "ledger.json").read_bytes() == newer
+    assert len(read(silo / "ledger.json").releases) == 2
+    # The other way round: a ledger of which the backup has all.
+    save(silo / "silo.toml", tmp_path / "new.tar")
+    (silo / "ledger.json").unlink()
+    restore(tmp_path / "old.tar", silo)
+    assert restore(tmp_path / "new.tar", silo).files["ledger.json"] == "restored"
+    assert (silo / "ledger.json").read_bytes() == newer
+
+
+def test_ledgers_that_went_two_ways_are_left_alone(silo: Path, tmp_path: Path) -> None:
+    save(silo / "silo.toml", tmp_path / "one.tar")
+    (silo / "ledger.json").unlink()
+    spend(silo / "ledger.json", Budget(8.0, 1e-5), [Release("gradients", 9.0)])
+    (silo / "models" / "st" / "model.json").unlink()
+    here = (silo / "ledger.json").read_bytes()
+    with pytest.raises(FairSiloError, match="went another way"):
+        restore(tmp_path / "one.tar", silo)
+    assert (silo / "ledger.json").read_bytes() == here
+    assert not (silo / "models" / "st" / "model.json").exists()
+
+
+def test_another_key_is_not_overwritten(silo: Path, tmp_path: Path) -> None:
+    save(silo / "silo.toml", tmp_path / "b.tar")
+    (silo / "node.key").unlink()
+    make_key(silo / "node.key", "bank")
+    with pytest.raises(FairSiloError, match="is another one, and nothing was restored"):
+        restore(tmp_path / "b.tar", silo)
+
+
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "models/../../evil", ""])
+def test_a_backup_cannot_write_elsewhere(name: str, silo: Path, tmp_path: Path) -> None:
+    save(silo / "silo.toml", tmp_path / "b.tar")
+    forged(tmp_path / "b.tar", tarfile.TarInfo(name or "link"), link=not name)
+    with pytest.raises(FairSiloError, match="no backup of a silo"):
+        restore(tmp_path / "b.tar", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "noise").write_bytes(b"noise")
+    with pytest.raises(FairSiloError, match="no backup of a silo"):
+        restore(tmp_path / "noise", tmp_path / "new")
+
+
+def forged(file: Path, entry: Any, link: bool) -> None:
+    content = b"evil"
+    entry.size = 0 if link else len(content)
+    if link:
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with tarfile.open(file, "a") as archive:
+        archive.addfile(entry, None if link else io.BytesIO(content))
+
+
+def test_the_folder_is_opened(work: Path) -> None:
+    assert Workspace(work).former == work / "former"
