@@ -143,6 +143,3 @@ def test_what_has_no_graph_is_refused(tmp_path: Path) -> None:
     drawing = EqualizedOdds(model, Dgeo(0, 1, 1), np.ones(2), np.zeros(2))
     with pytest.raises(FairSiloError, match="draws its answers at random"):
         to_onnx(replace(saved, predictors=(drawing,)))
-    other = {**saved.description, "model": "theirs"}
-    with pytest.raises(FairSiloError, match="knows the models lr and mlp and not 'theirs'"):
-        to_onnx(replace(saved, description=other))

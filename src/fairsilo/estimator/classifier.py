@@ -25,6 +25,7 @@ from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, tabl
 from fairsilo.estimator.outcome import Fitted, train
 from fairsilo.estimator.problem import Compared, prepare
 from fairsilo.estimator.settings import options_of, seed_of
+from fairsilo.export.onnx import to_onnx
 from fairsilo.fairness import DEFAULT, Notion
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS, Method
@@ -284,6 +285,15 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the accuracy on the given rows; parameters as for `predict`."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def to_onnx(self) -> bytes:
+        """The content of an .onnx file: the columns of X in, class (as text) and probabilities out.
+
+        For one model that decides alone, whose operations ONNX has.
+        """
+        check_is_fitted(self)
+        with as_value_errors():
+            return to_onnx(self._kept.saved())
 
     def _compared(self, sensitive_features: Any, rows: int, method: str) -> Compared:
         """The groups of the rows and their constraints; without groups there are none."""

@@ -22,6 +22,7 @@ from fairsilo.model import MODELS, Model
 from fairsilo.predictor import Plain, Predictor
 from fairsilo.predictor.committee import Committee
 from fairsilo.predictor.saved import Tensors, from_tensors, to_tensors
+from fairsilo.run.store import Saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,11 @@ class Kept:
         members = self.committee().members
         only = members[0]
         return only if len(members) == 1 and isinstance(only, Plain) else None
+
+    def saved(self) -> Saved:
+        """As if read from a run folder, without figures."""
+        members, schema = tuple(self.committee().members), self.encoder.schema
+        return Saved(members, self.encoder, schema, {"method": self.method}, {})
 
     def encode(self, frame: pd.DataFrame) -> Table:
         """The rows as the model takes them, with a warning for values that training never saw."""

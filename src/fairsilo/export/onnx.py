@@ -9,33 +9,28 @@ Everything is computed in double precision, so that the results equal those of `
 up to the order of a few additions. Operators are from opset 17 and ai.onnx.ml 3 (2022).
 """
 
-import itertools
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from fairsilo import __version__
-from fairsilo.compute import jnp
 from fairsilo.data import Encoder
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.schema import Category, Number
 from fairsilo.errors import FairSiloError
+from fairsilo.export.graph import DOUBLE, Graph
+from fairsilo.export.jaxpr import scores
 from fairsilo.predictor import Plain
 from fairsilo.run.store import Saved
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 8
 """The file-format version released with these opsets."""
-DOUBLE = 11
-"""TensorProto.DOUBLE of the file format."""
-LAYERED = ("lr", "mlp")
-"""The models that are dense layers with ReLU between them."""
 
 
 def to_onnx(saved: Saved) -> bytes:
-    """The model of a run folder as the content of an .onnx file."""
+    """The model of a run as the content of an .onnx file."""
     try:
         import onnx
     except ModuleNotFoundError:
@@ -43,7 +38,7 @@ def to_onnx(saved: Saved) -> bytes:
             "ONNX export needs the package onnx: pip install 'fairsilo[export]'"
         ) from None
     plain = _only(saved)
-    graph = _Graph(onnx.helper, set(saved.schema.columns))
+    graph = Graph(onnx.helper, set(saved.schema.columns))
     encoded = _encode(graph, saved.encoder)
     probabilities = _apply(graph, plain, encoded)
     helper, types = onnx.helper, onnx.TensorProto
@@ -93,49 +88,10 @@ def _only(saved: Saved) -> Plain:
             f"method {method!r} has one model per client and ONNX export takes one: use "
             "fairsilo.load in Python, or train with `method` fedfair"
         )
-    if saved.description["model"] not in LAYERED:
-        raise FairSiloError(
-            f"ONNX export knows the models {' and '.join(LAYERED)} and not "
-            f"{saved.description['model']!r}: use fairsilo.load in Python"
-        )
     return first
 
 
-class _Graph:
-    """Collects nodes and constants; outputs get names that no column has."""
-
-    def __init__(self, helper: Any, taken: set[str]) -> None:
-        self.helper = helper
-        self.taken = taken
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def free(self, name: str) -> str:
-        """The name, with a number appended if it is taken."""
-        names = itertools.chain([name], (f"{name}_{k}" for k in itertools.count(1)))
-        found = next(one for one in names if one not in self.taken)
-        self.taken.add(found)
-        return found
-
-    def constant(self, value: Any) -> str:
-        """Add a constant (floats as double, integers as int64, texts as they are); its name."""
-        from onnx import numpy_helper
-
-        name = self.free("constant")
-        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def node(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Add an operator with one output; returns the output's name."""
-        output = self.free(name or operator.lower())
-        domain = "ai.onnx.ml" if operator == "LabelEncoder" else ""
-        self.nodes.append(
-            self.helper.make_node(operator, list(inputs), [output], domain=domain, **attributes)
-        )
-        return output
-
-
-def _encode(graph: _Graph, encoder: Encoder) -> str:
+def _encode(graph: Graph, encoder: Encoder) -> str:
     """`Encoder.transform` as a graph: the encoded rows, (rows, features)."""
     scalings = iter(encoder.scalings)
     columns: list[str] = []
@@ -147,7 +103,7 @@ def _encode(graph: _Graph, encoder: Encoder) -> str:
     return graph.node("Concat", *columns, axis=1)
 
 
-def _number(graph: _Graph, name: str, scaling: Scaling) -> list[str]:
+def _number(graph: Graph, name: str, scaling: Scaling) -> list[str]:
     """A number standardised, 0 if missing, and the indicator of missing cells if it has one."""
     centred = graph.node("Sub", name, graph.constant(scaling.mean))
     z = graph.node("Div", centred, graph.constant(scaling.scale))
@@ -158,7 +114,7 @@ def _number(graph: _Graph, name: str, scaling: Scaling) -> list[str]:
     return columns
 
 
-def _category(graph: _Graph, feature: Category) -> str:
+def _category(graph: Graph, feature: Category) -> str:
     """A category one-hot; an index past the last column gives zeros in every column."""
     size = len(feature.values)
     width = size + feature.missing + feature.other
@@ -177,15 +133,9 @@ def _category(graph: _Graph, feature: Category) -> str:
     return graph.node("Cast", graph.node("Flatten", hot, axis=1), to=DOUBLE)
 
 
-def _apply(graph: _Graph, plain: Plain, x: str) -> str:
-    """The dense layers with ReLU between them, and the probabilities of all classes."""
-    params = plain.model.unravel(jnp.asarray(plain.theta))
-    layers = [params] if isinstance(params, dict) else params
-    for k, layer in enumerate(layers):
-        if k:
-            x = graph.node("Relu", x)
-        product = graph.node("MatMul", x, graph.constant(np.asarray(layer["weight"])))
-        x = graph.node("Add", product, graph.constant(np.asarray(layer["bias"])))
+def _apply(graph: Graph, plain: Plain, x: str) -> str:
+    """The model's operations, and the probabilities of all classes."""
+    x = scores(graph, plain.model, plain.theta, x)
     if plain.model.outputs > 1:
         return graph.node("Softmax", x, name="probabilities", axis=1)
     p = graph.node("Sigmoid", x)
@@ -193,7 +143,7 @@ def _apply(graph: _Graph, plain: Plain, x: str) -> str:
     return graph.node("Concat", rest, p, name="probabilities", axis=1)
 
 
-def _answer(graph: _Graph, probabilities: str, classes: Sequence[str]) -> str:
+def _answer(graph: Graph, probabilities: str, classes: Sequence[str]) -> str:
     """The name of the most probable class."""
     best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
     names = graph.constant(np.array(classes, dtype=object))
@@ -206,8 +156,11 @@ def _properties(saved: Saved) -> dict[str, str]:
     return {
         "fairsilo": __version__,
         "method": str(description.get("method")),
-        "epsilon": json.dumps(description.get("epsilon")),
-        "constraints": json.dumps(description.get("constraints")),
+        **{
+            key: json.dumps(description[key])
+            for key in ("epsilon", "constraints")
+            if key in description
+        },
         "classes": json.dumps(saved.schema.classes),
         "missing": "NaN in a number, the empty text in a category",
     }
