@@ -8,6 +8,7 @@ in float64.
 import hashlib
 import os
 import platform
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
@@ -33,7 +34,7 @@ def _keep_programs() -> None:
     A program is for one kind of processor, so its features are in the folder's name. A folder that
     cannot be written is not used.
     """
-    place = os.environ.get(CACHE) or str(Path("~/.cache/fairsilo").expanduser())
+    place = os.environ.get(CACHE) or "~/.cache/fairsilo"
     if place == "off" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     with suppress(OSError, RuntimeError):
@@ -41,9 +42,12 @@ def _keep_programs() -> None:
         lines = known.read_text().splitlines() if known.exists() else [platform.processor()]
         flags = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
         kind = hashlib.sha256(f"{jax.__version__} {flags}".encode()).hexdigest()[:16]
-        folder = Path(place) / f"programs-{kind}"
+        folder = Path(place).expanduser() / f"programs-{kind}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(folder, os.W_OK):
+        # Programs are run as they lie there: whoever owns the folder owns the process.
+        if os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid():
+            broken = "Error (reading|writing) persistent compilation cache"
+            warnings.filterwarnings("ignore", broken)
             jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)  # type: ignore[no-untyped-call]
             jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # type: ignore[no-untyped-call]
@@ -150,13 +154,14 @@ def solve_bent(matrix: Array, damping: Array, ridge: Array, right: Array) -> Arr
 
 def _largest(matrix: Array) -> Array:
     """The largest absolute eigenvalue, to within a few percent, by power iteration."""
-    start = jnp.ones(len(matrix), matrix.dtype)
+    # Not ones: with an output per class they are in the null space of the Hessian.
+    start = 1 + jnp.cos(jnp.arange(len(matrix), dtype=matrix.dtype))
 
     def turn(_: int, vector: Array) -> Array:
         image = matrix @ vector
         return image / jnp.maximum(jnp.linalg.norm(image), 1e-300)
 
-    vector = jax.lax.fori_loop(0, 30, turn, start / jnp.sqrt(len(matrix)))
+    vector = jax.lax.fori_loop(0, 30, turn, start / jnp.linalg.norm(start))
     norm: Array = jnp.linalg.norm(matrix @ vector)
     return norm
 

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairsilo.data import CLIENT_COLUMN, Category, EncoderSums, Number, Schema, read_table
-from fairsilo.data.columns import positions
+from fairsilo.data.columns import codes_and_texts, positions, readable
+from fairsilo.data.csv_file import FIRST
 from fairsilo.errors import FairSiloError
 
 FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
@@ -72,6 +73,8 @@ def test_parquet_index_and_decimals(tmp_path: Path) -> None:
         ("t.csv", b" \n\n", "is empty"),
         ("t.parquet", b"", "is empty"),
         ("t.csv", b"a,b\n", "no rows"),
+        ("t.csv", b"a,b", "no rows"),
+        ("t.csv", b",\na,b\nx,2\n", "column 1 of .* has no name"),
         ("t.csv", b"\x89PNG\0\0a,b\n1,2\n", "is binary"),
         ("t.csv", b"a,b\n1,\xe9\n", "not text in UTF-8"),
         ("t.csv", b"\xe9,b\n1,2\n", "not text in UTF-8"),
@@ -213,3 +216,48 @@ def test_declared_columns_agree_whatever_the_files_are(tmp_path: Path) -> None:
     frame = read_table(tmp_path, SCHEMA)
     for name, values in SCHEMA.vocabularies.items():
         assert (positions(frame[name], values) >= 0).all()
+
+
+def long_file(path: Path, first: str, *last: str) -> Path:
+    """A column `a` that is the same for longer than types are guessed from."""
+    path.write_text("a,b\n" + f"{first},x\n" * (1 + FIRST // (len(first) + 3)) + "".join(last))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"), [("7", "int64"), ("0.5", "float64"), ("NA", "float64"), ("x", "category")]
+)
+def test_a_late_cell_changes_the_type_of_its_column(tmp_path: Path, cell: str, kind: str) -> None:
+    frame = read_table(long_file(tmp_path / "t.csv", "5", f"{cell},y\n"))
+    assert frame["a"].dtype == kind
+    assert str(frame["b"].iloc[-1]) == "y"
+    frame.loc[0, "a"] = frame["a"].iloc[1]
+
+
+@pytest.mark.parametrize("cell", ["abc", "5.5", "0x1F"])
+def test_a_declared_number_is_read_by_itself_wherever_it_is(tmp_path: Path, cell: str) -> None:
+    """Hexadecimal numbers are numbers to one of Arrow's readers and not to the other."""
+    schema = SCHEMA.model_copy(update={"features": (Number(name="a"),)})
+    path = long_file(tmp_path / "t.csv", "5", "0x1F,y\n", f"{cell},y\n")
+    assert np.isnan(readable(read_table(path, schema)["a"])[-2])
+
+
+def test_long_numbers_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for digits in (18, 19, 20, 30):
+        names = [f"{'1' * (digits - 1)}{k}" for k in range(3)]
+        path.write_text("a,b\n" + "".join(f"{name},1\n" for name in names))
+        assert codes_and_texts(read_table(path)["a"])[1] == names
+
+
+def test_many_columns(tmp_path: Path) -> None:
+    """A header longer than the first block, and a cell in each column that changes its type."""
+    names = [f"column number {k}" for k in range(20_000)]
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    assert read_table(path).shape == (1, 20_000)
+    rows = [["0"] * 60 for _ in range(4000)]
+    for k in range(60):
+        rows[-1 - k][k] = "0.5"
+    path.write_text("\n".join(map(",".join, [names[:60], *rows])) + "\n")
+    assert read_table(path).to_numpy().sum() == 30

@@ -96,10 +96,12 @@ def test_ask_is_for_every_run_anew(town: Town) -> None:
     assert say(town, "11111111") == [f"{town.agreed.fingerprint} 11111111"]
     assert not asked(town, run="11111111")["refused"]
     assert asked(town, run="22222222")["waiting"]
-    # By the fingerprint: all that wait.
-    say(town, town.agreed.fingerprint[:8])
-    assert not asked(town, run="22222222")["refused"]
-    assert asked(town, run="33333333")["waiting"]
+    # The federation file names no run: others may have come since its owner looked.
+    with pytest.raises(FairSiloError, match="give the number of a run"):
+        say(town, town.agreed.fingerprint[:8])
+    assert asked(town, run="22222222")["waiting"]
+    where = ["approve", "--settings", str(town.settings(SILO))]
+    assert "fairsilo flower approve 22222222" in runner.invoke(app, where).output
 
 
 def test_a_no_is_a_refusal_and_takes_a_yes_back(town: Town) -> None:
@@ -114,6 +116,31 @@ def test_a_run_that_was_approved_to_audit_does_not_train(town: Town) -> None:
     memory: dict[str, Any] = {"purpose": "audit"}
     reply = reply_to(ask_of(town).to_record(), str(town.settings(SILO)), memory, "1")
     assert "a run either trains or audits" in reply["refused"]
+
+
+def test_a_run_stays_what_its_owner_was_asked_for(town: Town) -> None:
+    """The owner sees a training and says yes; the server goes on with an audit."""
+    set_line(town, 'approve = "ask"')
+    memory: dict[str, Any] = {}
+    where = str(town.settings(SILO))
+    assert reply_to(ask_of(town).to_record(), where, memory, "1")["waiting"]
+    say(town, "1")
+    told = reply_to(ask_of(town, purpose="audit").to_record(), where, memory, "1")
+    assert "a run either trains or audits" in told["refused"]
+    assert not reply_to(ask_of(town).to_record(), where, memory, "1")["refused"]
+
+
+def test_the_server_does_not_write_on_the_owners_screen(town: Town) -> None:
+    set_line(town, 'approve = "ask"')
+    for purpose in ("fedfair\n\x1b[2Japproved", "x" * 10_000):
+        told = asked(town, purpose=purpose)["refused"]
+        assert "does not name the method" in told
+        assert told.isprintable()
+        assert len(told) < 200
+    assert not approval.read(read_settings(town.settings(SILO)))["waiting"]
+    both = ask_of(town).to_record() | {"ask.purpose": "audit"}
+    told = reply_to(both, str(town.settings(SILO)), {}, "1")["refused"]
+    assert "a run either trains or audits" in told
 
 
 def test_waiting_has_an_end_and_then_it_is_a_refusal(town: Town) -> None:

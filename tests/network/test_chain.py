@@ -174,3 +174,14 @@ def test_a_file_without_changed_keys_keeps_its_fingerprint(town: Town) -> None:
     assert FederationFile.model_validate_json(town.agreed.text) == town.agreed
     told = next_file(town, rotated(town, "silo0"), *town.agreed.silos[1:]).agreed
     assert FederationFile.model_validate_json(told.text) == told
+
+
+@pytest.mark.parametrize("mark", ["~", "=", "!"])
+def test_a_key_in_another_spelling_is_no_other_silo(tmp_path: Path, mark: str) -> None:
+    """A ledger knows silos by their keys: OpenSSH's reader takes these for the same key."""
+    silo = make_town(tmp_path).agreed.silos[0]
+    kind, key = silo.public_key.split()[:2]
+    other = f"{kind} {key[:40]}{mark}{key[40:]}" if mark != "=" else f"{kind} {key}{mark}"
+    assert short(other) != short(silo.public_key)
+    with pytest.raises(ValidationError, match=r"not spelled as in the \.pub file|cannot be read"):
+        Member(name=silo.name, public_key=other)

@@ -196,3 +196,12 @@ def test_silos_of_one_kind_have_no_remark(tmp_path: Path) -> None:
     town = make_town(tmp_path, secure_aggregation=False, rounds=3)
     train(town, TownTransport(town), tmp_path / "journal")
     assert not [line for line in lines_of(town) if line["kind"] == left.REMARK]
+
+
+def test_a_line_names_the_question_that_was_answered() -> None:
+    """The server adds fields that nobody answers, to look harmless in the owner's list."""
+    record = {"step": "masked", "ask.kind": "round", "ask.number": 7, "kind": "counts", "number": 2}
+    line = left.reply_line(record, {"content": b"12345678", "refused": ""}, 0.0)
+    assert (line["kind"], line["number"], line["step"]) == ("round", 7, "masked")
+    line = left.reply_line({"kind": "counts\x1b[2J", "number": 2}, {"refused": "a\nb"}, 0.0)
+    assert (line["kind"], line["refused"]) == ("counts[2J", "ab")

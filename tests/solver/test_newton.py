@@ -117,3 +117,13 @@ def test_bent_matrices_are_solved_as_by_their_eigenvalues(lowest: float) -> None
         want = turn @ ((turn.T @ right) / bent[:, None])
         found = solve_bent(*map(jnp.asarray, ((matrix + matrix.T) / 2, damping, 1e-6, right)))
         np.testing.assert_allclose(found, want, rtol=1e-4)
+
+
+def test_the_damping_is_that_of_the_matrix_with_an_output_per_class() -> None:
+    """The same number for every class is in the null space of such a Hessian."""
+    matrix = np.kron(np.eye(2), np.eye(4) - 0.25)
+    right = np.random.default_rng(0).normal(size=(8, 1))
+    for damping in (0.1, 10.0):
+        want = np.linalg.solve(matrix + (damping + 1e-9) * np.eye(8), right)
+        found = solve_bent(*map(jnp.asarray, (matrix, damping, 1e-9, right)))
+        np.testing.assert_allclose(found, want, rtol=1e-6)

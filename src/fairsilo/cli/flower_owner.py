@@ -160,9 +160,13 @@ def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
     for one in told["waiting"]:
         purpose = one["for"] or "training or an audit"
         found.append(("waiting", f"run {one['run']} since {one['since']}, for {purpose}"))
+    names = [told["fingerprint"][:16]]
+    if told["approve"] == "ask":
+        names = [one["run"] for one in told["waiting"]]
     if told["waiting"] or (told["approve"] == "listed" and told["confirmed"] is None):
-        yes = f"fairsilo flower approve {told['fingerprint'][:16]}"
-        found += [("to say yes", yes), ("to say no", f"{yes} --refuse")]
+        for name in names:
+            yes = f"fairsilo flower approve {name}"
+            found += [("to say yes", yes), ("to say no", f"{yes} --refuse")]
     return found
 
 

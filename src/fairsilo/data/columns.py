@@ -1,8 +1,8 @@
 """How a column is read: as numbers, or as texts with a code per row.
 
 A category is compared as text, in one spelling (`1`, `1.0` and "1" are all "1"), so that a table
-from Parquet and the same table from CSV have the same vocabulary. CSV has no types: pandas infers
-one from all cells of a column. If a schema declares the column, every cell is read by itself.
+from Parquet and the same table from CSV have the same vocabulary. CSV has no types: one
+follows from all cells of a column. If a schema declares the column, every cell is read by itself.
 """
 
 import difflib

@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,9 +30,12 @@ MISSING = (
 )
 """The usual words for a missing value: those of pandas."""
 NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity)\s*", re.IGNORECASE)
-WHOLE = re.compile(r"-?\d{1,18}")
-FIRST, BLOCK = 1 << 18, 1 << 22
-"""Bytes that types are guessed from, and bytes that are read at a time."""
+WHOLE = re.compile(r"-?\d{1,19}")
+LONG = re.compile(r"\s*[+-]?\d{20,}\s*")
+"""Whole numbers that no number type holds: names, and not numbers."""
+FIRST, BLOCK, LARGEST = 1 << 18, 1 << 22, 1 << 26
+"""Bytes that types are guessed from at first, that are read at a time, that they are guessed from
+at most."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
 WIDER = {pa.int64(): pa.float64(), pa.float64(): TEXT}
 
@@ -41,7 +44,7 @@ def read_csv(path: Path, packed: bool, schema: Schema | None) -> pd.DataFrame:
     """The table; columns declared in `schema` have the declared type, whatever the cells."""
     try:
         names = _names(path, packed)
-        table = _arrow(path, packed, names, () if schema is None else schema.vocabularies)
+        table = _arrow(path, packed, names, schema)
         columns = {name: _column(table, name, schema) for name in names}
         return pd.DataFrame(columns, copy=False)
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -69,7 +72,10 @@ def _names(path: Path, packed: bool) -> list[str]:
         if b"\0" in raw.read(FIRST):
             raise FairSiloError(f"{path} is binary and not a table; give a CSV file in UTF-8")
     try:
-        names = next(_records(path, packed))[1]
+        next(_records(path, packed))
+        with _open(path, packed) as raw:
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+            names = next(row for row in csv.reader(text) if row)
     except StopIteration:
         raise FairSiloError(f"{path} is empty; write a table to it") from None
     except csv.Error:
@@ -110,14 +116,16 @@ def _no_table(path: Path, packed: bool) -> FairSiloError:
     )
 
 
-def _arrow(path: Path, packed: bool, names: Sequence[str], literal: Container[str]) -> pa.Table:
-    """All columns, each as its narrowest type: whole numbers, numbers, texts (as the `literal`)."""
-    types = {name: pa.string() for name in names}
+def _arrow(path: Path, packed: bool, names: Sequence[str], schema: Schema | None) -> pa.Table:
+    """All columns, each as its narrowest type, or as the schema declares it."""
+    declared: dict[str, Any] = {}
+    if schema is not None:
+        declared = dict.fromkeys(schema.numbers, pa.float64())
+        declared |= dict.fromkeys(schema.vocabularies, TEXT)
+    types, size = dict.fromkeys(names, pa.int64()), FIRST
     try:
-        first = next(_batches(path, packed, types, FIRST), None)
-        if first is None or not first.num_rows:
-            raise FairSiloError(f"{path} has column names but no rows; add rows")
-        types = {name: TEXT if name in literal else _guessed(first[name]) for name in names}
+        _widen(types, path, packed, size)
+        types |= {name: declared[name] for name in names if name in declared}
         while True:
             try:
                 table = pa.Table.from_batches(_batches(path, packed, types, BLOCK))
@@ -128,7 +136,13 @@ def _arrow(path: Path, packed: bool, names: Sequence[str], literal: Container[st
                     raise
                 name = names[int(found[1])]
                 types[name] = WIDER[types[name]]
+                if size < LARGEST:
+                    # Other columns may need the same: look at more, not at the file once for each.
+                    size *= 8
+                    _widen(types, path, packed, size)
     except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            raise FairSiloError(f"{path} has column names but no rows; add rows") from None
         if "UTF8" in str(error):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, str(error)) from None
         raise _no_table(path, packed) from None
@@ -144,9 +158,21 @@ def _arrow(path: Path, packed: bool, names: Sequence[str], literal: Container[st
     return table.unify_dictionaries()
 
 
+def _widen(types: dict[str, Any], path: Path, packed: bool, size: int) -> None:
+    """Make every type wide enough for the cells of the first bytes."""
+    first = next(_batches(path, packed, dict.fromkeys(types, pa.string()), size), None)
+    if first is None or not first.num_rows:
+        raise FairSiloError(f"{path} has column names but no rows; add rows")
+    rank = [pa.int64(), pa.float64(), TEXT]
+    for name, kind in types.items():
+        types[name] = max(kind, _guessed(first[name]), key=rank.index)
+
+
 def _batches(
     path: Path, packed: bool, types: Mapping[str, Any], size: int
 ) -> Iterator[pa.RecordBatch]:
+    # Arrow wants the whole header in the first block.
+    size = max(size, 2 * sum(len(name.encode()) + 3 for name in types))
     with _open(path, packed) as raw:
         yield from arrow_csv.open_csv(
             raw,
@@ -166,14 +192,16 @@ def _guessed(column: pa.Array) -> pa.DataType:
     texts = set(column.unique().to_pylist()).difference(MISSING)
     if texts and all(map(WHOLE.fullmatch, texts)):
         return pa.int64()
-    return pa.float64() if texts and all(map(NUMBER.fullmatch, texts)) else TEXT
+    numbers = texts and all(map(NUMBER.fullmatch, texts))
+    return pa.float64() if numbers and not any(map(LONG.fullmatch, texts)) else TEXT
 
 
 def _column(table: pa.Table, name: str, schema: Schema | None) -> Any:
     """A column as pandas has it: numbers, or a category, whose texts are read one by one."""
     column = table[name]
     if column.type != TEXT:
-        return column.to_numpy()
+        values = column.to_numpy()
+        return values if values.flags.writeable else values.copy()
     whole = column.combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     codes, texts = whole.indices.to_numpy(), whole.dictionary.to_pylist()
@@ -183,7 +211,7 @@ def _column(table: pa.Table, name: str, schema: Schema | None) -> Any:
         spelled = [one if one in missing else respelled(one, declared) for one in texts]
         return _category(codes, spelled, missing)
     known = [one for one in texts if one not in MISSING]
-    if all(map(NUMBER.fullmatch, known)):
+    if all(map(NUMBER.fullmatch, known)) and not any(map(LONG.fullmatch, known)):
         values = [np.nan if one in MISSING else float(one) for one in texts]
         return np.array([*values, np.nan])[codes]
     if (schema is not None and name in schema.numbers) or all(map(is_truth, known)):

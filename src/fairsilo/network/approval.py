@@ -67,20 +67,26 @@ def decide(settings: Settings, agreed: FederationFile, name: str, yes: bool = Tr
         about = {
             key: one["fingerprint"]
             for key, one in kept["waiting"].items()
-            if wanted == one["run"] or one["fingerprint"].startswith(wanted)
+            if wanted == one["run"]
+            or (settings.approve != "ask" and one["fingerprint"].startswith(wanted))
         }
         if settings.approve != "ask" and agreed.fingerprint.startswith(wanted):
             about[agreed.fingerprint] = agreed.fingerprint
-        if not about or len(wanted) < SHORTEST or len(set(about.values())) > 1:
+        if not about or len(set(about.values())) > 1 or _vague(wanted, kept):
             raise FairSiloError(
-                f"{name!r} is neither a waiting run nor the federation file of this silo: give a "
-                f"fingerprint that `fairsilo flower approve` shows, or its first {SHORTEST} "
-                "characters"
+                f"{name!r} is neither a waiting run nor the federation file of this silo: give the "
+                "number of a run, or the fingerprint or its first "
+                f"{SHORTEST} characters, as `fairsilo flower approve` shows them"
             )
         decided = {**kept["decided"], **dict.fromkeys(about, yes)}
         left = {key: one for key, one in kept["waiting"].items() if key not in about}
         _write(settings, {"decided": decided, "waiting": left})
     return sorted(about)
+
+
+def _vague(wanted: str, kept: Kept) -> bool:
+    """Whether this is too short to name a fingerprint, and no run."""
+    return len(wanted) < SHORTEST and wanted not in {one["run"] for one in kept["waiting"].values()}
 
 
 def confirmed(settings: Settings, agreed: FederationFile) -> bool | None:

@@ -11,7 +11,7 @@ from flwr.clientapp import ClientApp
 from fairsilo.errors import FairSiloError
 from fairsilo.network import left
 from fairsilo.network.approval import Held, permit
-from fairsilo.network.federation_file import read_federation_file
+from fairsilo.network.federation_file import FederationFile, read_federation_file
 from fairsilo.network.introduction import STEP, introduce
 from fairsilo.network.masked import masked_reply
 from fairsilo.network.settings import Settings, read_settings
@@ -88,7 +88,7 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
         named = record.get("fingerprint", agreed.fingerprint)
         if named != agreed.fingerprint:
             raise Refusal(OTHER_FILE)
-        permit(settings, agreed, run, str(record.get("purpose", record.get("ask.purpose", ""))))
+        permit(settings, agreed, run, _purpose(record, agreed, memory))
         if "step" in record:
             return masked_reply(settings, agreed, record, memory, run)
         ask = Ask.from_record(record)
@@ -105,6 +105,17 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
     except Exception:
         logging.getLogger("flwr").exception("fairsilo: the question could not be answered")
     return _refused(record, UNSAID)
+
+
+def _purpose(record: Record, agreed: FederationFile, memory: Memory) -> str:
+    """What the run is for, which stays what it was when the owner was first asked."""
+    named = {record[key] for key in ("purpose", "ask.purpose") if key in record}
+    for purpose in named:
+        if purpose not in (agreed.method, "audit"):
+            raise Refusal(f"the federation file does not name the method {str(purpose)[:40]!r}")
+        if memory.setdefault("purpose", purpose) != purpose:
+            raise Refusal("a run either trains or audits: its owner was asked for one of the two")
+    return str(memory.get("purpose", ""))
 
 
 def _refused(record: Record, why: str) -> Record:

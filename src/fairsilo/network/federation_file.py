@@ -29,6 +29,7 @@ from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
 from fairsilo.run.options import Options
 from fairsilo.run.problem import Posed, plan, pooled_below, posed_from, unencoded
+from fairsilo.secagg.keys import public_bytes, read_public_key
 from fairsilo.threshold import default_threshold
 
 FILE = "federation.json"
@@ -56,6 +57,14 @@ class Member(BaseModel):
     @model_validator(mode="after")
     def _chained(self) -> Self:
         try:
+            for line in self.keys:
+                # A key in another spelling would be another silo to a ledger.
+                key = public_bytes(read_public_key(self.name, line)).decode().split()
+                if line.split()[:2] != key:
+                    raise FairSiloError(
+                        f"a public key of silo {self.name} is not spelled as in the .pub file of "
+                        "`fairsilo flower keygen`: take it from there"
+                    )
             check_chain(self.name, self.past, self.public_key)
         except FairSiloError as error:
             raise ValueError(str(error)) from None

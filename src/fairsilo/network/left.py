@@ -20,14 +20,12 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ledger import unwritten
 from fairsilo.network.settings import Settings
-from fairsilo.network.transport import size_of
+from fairsilo.network.transport import shown, size_of
 from fairsilo.network.wire import Record
 
 Line = dict[str, Any]
 REMARK = "remark"
 """The kind of a line that tells the owner something; nothing of it left."""
-LONGEST = 400
-"""Characters that are kept of a name or a sentence."""
 
 
 def note(settings: Settings, run: str, **values: Any) -> None:
@@ -38,20 +36,21 @@ def note(settings: Settings, run: str, **values: Any) -> None:
 
 def reply_line(record: Record, reply: Record, cost: float) -> Line:
     """What is noted of a reply to a record; `cost`: of its releases, as in `dp.budget`."""
-    asked = {key.removeprefix("ask."): value for key, value in record.items()}
+    own = {key.removeprefix("ask."): one for key, one in record.items() if key.startswith("ask.")}
+    asked = {**record, **own, "step": record.get("step")}
     number = asked.get("number", asked.get("round", asked.get("first", 0)))
     content: bytes = reply.get("vector") or reply.get("content") or b""
     vector = asked.get("step") in (None, "masked")
     return {
-        "kind": str(asked.get("kind", asked.get("step", "")))[:LONGEST],
-        "step": str(asked.get("step", ""))[:LONGEST],
+        "kind": shown(asked.get("kind") or asked["step"] or ""),
+        "step": shown(asked["step"] or ""),
         "number": number if isinstance(number, int) else 0,
-        "federation": str(asked.get("fingerprint", ""))[:LONGEST],
+        "federation": shown(asked.get("fingerprint", "")),
         "numbers": len(content) // 8 if vector else 0,
         "bytes": size_of(reply),
         "digest": hashlib.sha256(content).hexdigest() if content else "",
         "dp_cost": cost,
-        "refused": str(reply.get("refused", ""))[:LONGEST],
+        "refused": shown(reply.get("refused", "")),
     }
 
 

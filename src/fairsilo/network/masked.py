@@ -102,6 +102,8 @@ def masked_reply(
         if saved is None
         else SiloSession.from_bytes(bytes(saved))
     )
+    if session.agreement.fingerprint != agreed.fingerprint:
+        raise Refusal("the federation file changed within the run: start another")
     try:
         content = _step(step, settings, agreed, record, memory, session)
     except ProtocolError as error:

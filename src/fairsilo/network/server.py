@@ -177,7 +177,8 @@ def aggregate_for(
     """Behind masks, or in the clear where the federation file says so."""
     if agreed.secure_aggregation:
         return Secure(post, agreed, run, timeout, patience)
-    return Plain(post, timeout, patience)
+    # Under differential privacy an answer that is asked for again is paid for again.
+    return Plain(post, timeout, patience if agreed.dp is None else None)
 
 
 def wait_for_silos(

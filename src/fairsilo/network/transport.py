@@ -144,7 +144,7 @@ class GridTransport:
             if code in LATE:
                 return _late(timeout)
             if code == REFUSED:
-                return Fault(f"refused: {message.error.reason[:LONGEST]}")
+                return Fault(f"refused: {shown(message.error.reason)}")
             return Fault(ERRORS.get(code, f"failed (Flower {code})"), gone=code in GONE)
         records = message.content.config_records
         if RECORD not in records:
@@ -154,7 +154,14 @@ class GridTransport:
         self.traffic.up += size
         if size > LARGEST:
             return Fault(f"sent {size:,} bytes where at most {LARGEST:,} are read")
+        if record.get("refused"):
+            record["refused"] = shown(record["refused"])
         return record
+
+
+def shown(value: object) -> str:
+    """A text that another party chose, short and without characters that move a cursor."""
+    return "".join(one for one in str(value)[:LONGEST] if one.isprintable())
 
 
 class Patient:

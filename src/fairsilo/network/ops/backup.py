@@ -170,7 +170,8 @@ def _read(file: Path) -> tuple[dict[str, str], dict[str, bytes]]:
         with tarfile.open(file, "r:") as archive:
             for entry in archive:
                 parts = Path(entry.name).parts
-                if not entry.isreg() or ".." in parts or parts[0] == "/" or entry.size > LARGEST:
+                plain = "/".join(parts) == entry.name and not {"..", "/"} & set(parts)
+                if not (plain and entry.isreg() and entry.size <= LARGEST):
                     raise ValueError(entry.name)
                 stream = archive.extractfile(entry)
                 assert stream is not None

@@ -269,15 +269,17 @@ def run_and_follow(
     Where its process ends before it does, it is started again and goes on: after a pause that the
     SuperLink took for its end, and after a SuperLink that was away.
     """
-    check_folder(config)
     with interruptible(), locked(config.out, "command"):
-        entries = -1
+        check_folder(config)
+        entries, began = -1, time.time()
         deadline = time.monotonic()
         while True:
             try:
                 _once(space, config, watch, alive)
                 return
             except Interrupted as error:
+                if _finished(config, began):
+                    return
                 known = len(list((config.out / JOURNAL).glob("*.safetensors")))
                 if known > entries:
                     # Something was done since: the wait begins anew.
@@ -290,6 +292,18 @@ def run_and_follow(
                     Progress(config.progress).say({"event": "interrupted", "why": why})
                 _await_again(space, config, deadline)
             config = replace(config, resume=resumable(config.out / JOURNAL))
+
+
+def _finished(config: RunConfig, began: float) -> bool:
+    """Whether a training that came up late, or died after its last word, has ended after all."""
+    model = config.out / "model.json"
+    audits = config.audit or config.columns or config.introduce
+    return (
+        not audits
+        and model.exists()
+        and model.stat().st_mtime >= began
+        and not resumable(config.out / JOURNAL)
+    )
 
 
 def check_folder(config: RunConfig) -> None:
@@ -323,7 +337,10 @@ def _once(
         why = "interrupted by its operator"
         with contextlib.suppress(FairSiloError):
             Progress(config.progress).say({"event": "stopped", "why": why})
-        raise KeyboardInterrupt("interrupted; the run was ended at the SuperLink, too") from None
+        ended = "the run was ended at the SuperLink, too"
+        if not run:
+            ended = "the run may have started: `fairsilo flower status` says so"
+        raise KeyboardInterrupt(f"interrupted; {ended}") from None
 
 
 def _await_again(space: Workspace, config: RunConfig, deadline: float) -> None:
@@ -370,16 +387,20 @@ def home(space: Workspace) -> Path:
 
 
 def _flwr(space: Workspace, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command("flwr"), *arguments],
-        env={**environment(home(space)), **env},
-        cwd=space.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+    try:
+        return subprocess.run(
+            [command("flwr"), *arguments],
+            env={**environment(home(space)), **env},
+            cwd=space.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        late = f"the SuperLink did not answer within {PATIENCE:g} s"
+        return subprocess.CompletedProcess(arguments, 1, "", late)
 
 
 def _absent(space: Workspace) -> str:
