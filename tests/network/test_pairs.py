@@ -57,7 +57,7 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
         "all classes protected": {"protected_class": "all"},
     },
     "masks": {"masks": {"secure_aggregation": True}, "clear": {"secure_aggregation": False}},
-    "privacy": {"exact": {}, "private": {"dp": {"epsilon": 400.0}}},
+    "privacy": {"exact": {}, "private": {"dp": {"epsilon": 80.0}}},
 }
 Case = tuple[str, ...]
 
