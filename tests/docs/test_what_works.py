@@ -15,10 +15,11 @@ from pydantic import ValidationError
 
 from fairsilo.data import Encoder
 from fairsilo.data.encoder import Scaling
-from fairsilo.network.federation_file import FederationFile, Member, Privacy, scalings_of
+from fairsilo.network.federation_file import FederationFile, Privacy, scalings_of
+from tests.network.members import members
 
 DOCS = Path(__file__).parents[2] / "docs"
-MEMBERS = tuple(Member(name=f"silo{k}", public_key=f"ecdsa key{k}") for k in range(3))
+MEMBERS = members("silo0", "silo1", "silo2")
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairsilo.data import Category, Number, Schema, infer_schema, make_table, read_table
 from fairsilo.data.bounded import bounded_sums, sensitivity
 from fairsilo.data.encoder import Encoder, Scaling
-from fairsilo.network.federation_file import FederationFile, Member, Privacy
+from fairsilo.network.federation_file import FederationFile, Privacy
 from fairsilo.network.ops.check import check_table
 from fairsilo.network.rows import split_rows
 from fairsilo.network.settings import Settings, read_settings
@@ -21,6 +21,7 @@ from fairsilo.network.silo import answer
 from fairsilo.network.table import read_rows
 from fairsilo.network.wire import Ask
 from fairsilo.question import Cells, Evaluate, NoisyColumns, NoisyCounts, Outcomes, Part
+from tests.network.members import members
 from tests.network.silos import make_town
 
 SCHEMA = Schema(
@@ -39,7 +40,7 @@ CHARTER = FederationFile(
     groups=("1", "2"),
     protected_class="1",
     split="part",
-    silos=(Member(name="a", public_key="ecdsa a"), Member(name="b", public_key="ecdsa b")),
+    silos=members("a", "b"),
     secure_aggregation=False,
     dp=Privacy(epsilon=1.0),
 )
