@@ -143,6 +143,7 @@ def test_af_by_questions_trains_the_same_model() -> None:
     np.testing.assert_allclose(other.outcome.history.d, one.outcome.history.d, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["st", "eo", "ceo"])
 def test_silos_own_models_by_questions_are_those_of_one_program(method: str) -> None:
     rows = biased(7, [130, 145, 90])
@@ -162,6 +163,7 @@ def test_silos_own_models_by_questions_are_those_of_one_program(method: str) -> 
         np.testing.assert_allclose(mine.theta, other_one.theta, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_separate_training_tells_how_it_ended_and_no_more() -> None:
     """One silo lacks a cell, one has a single class, and five rounds are too few."""
     rows = biased(4, [30, 30, 60])

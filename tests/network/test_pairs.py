@@ -132,6 +132,7 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
 def test_all_engines_agree(tmp_path: Path, case: Case) -> None:
     settings = settings_of(case)
