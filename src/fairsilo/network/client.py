@@ -11,11 +11,11 @@ from flwr.clientapp import ClientApp
 from fairsilo.errors import FairSiloError
 from fairsilo.network import left
 from fairsilo.network.approval import Held, permit
-from fairsilo.network.federation_file import FederationFile, read_federation_file
+from fairsilo.network.federation_file import read_federation_file
 from fairsilo.network.introduction import STEP, introduce
 from fairsilo.network.masked import masked_reply
 from fairsilo.network.settings import Settings, read_settings
-from fairsilo.network.silo import COST, OTHER_FILE, REMARKS, answer
+from fairsilo.network.silo import COST, OTHER_FILE, REMARKS, answer, keep_purpose
 from fairsilo.network.wire import RECORD, VERSION, Ask, Memory, Record, Refusal, Reply
 
 MEMORY = "fairsilo"
@@ -88,7 +88,10 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
         named = record.get("fingerprint", agreed.fingerprint)
         if named != agreed.fingerprint:
             raise Refusal(OTHER_FILE)
-        permit(settings, agreed, run, _purpose(record, agreed, memory))
+        for key in ("purpose", "ask.purpose"):
+            if key in record:
+                keep_purpose(record[key], agreed, memory)
+        permit(settings, agreed, run, str(memory.get("purpose", "")))
         if "step" in record:
             return masked_reply(settings, agreed, record, memory, run)
         ask = Ask.from_record(record)
@@ -105,17 +108,6 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
     except Exception:
         logging.getLogger("flwr").exception("fairsilo: the question could not be answered")
     return _refused(record, UNSAID)
-
-
-def _purpose(record: Record, agreed: FederationFile, memory: Memory) -> str:
-    """What the run is for, which stays what it was when the owner was first asked."""
-    named = {record[key] for key in ("purpose", "ask.purpose") if key in record}
-    for purpose in named:
-        if purpose not in (agreed.method, "audit"):
-            raise Refusal(f"the federation file does not name the method {str(purpose)[:40]!r}")
-        if memory.setdefault("purpose", purpose) != purpose:
-            raise Refusal("a run either trains or audits: its owner was asked for one of the two")
-    return str(memory.get("purpose", ""))
 
 
 def _refused(record: Record, why: str) -> Record:

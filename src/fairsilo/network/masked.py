@@ -123,8 +123,6 @@ def _step(
     session: SiloSession,
 ) -> bytes:
     if step == "advertise":
-        # The owner was asked for this; later questions must be of the same purpose.
-        memory.setdefault("purpose", str(record["purpose"]))
         return session.advertise(record["first"], record["last"], _key(settings))
     if step == "share":
         return pack_parcels(session.share(unpack_parcels(record["parcels"])))

@@ -186,6 +186,14 @@ def _odd(agreed: FederationFile, ask: Ask, train: Part) -> list[str]:
     return [sentence(name, all_) for name, all_, _ in odd]
 
 
+def keep_purpose(purpose: object, agreed: FederationFile, memory: Memory) -> None:
+    """What a run is for stays what it was when it was first named, and the owner asked."""
+    if purpose not in (agreed.method, "audit"):
+        raise Refusal(f"the federation file does not name the method {str(purpose)[:40]!r}")
+    if memory.setdefault("purpose", str(purpose)) != purpose:
+        raise Refusal("a run either trains or audits: its owner was asked for one of the two")
+
+
 def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> None:
     if ask.fingerprint != agreed.fingerprint:
         raise Refusal(OTHER_FILE)
@@ -193,10 +201,7 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
         raise Refusal("the federation file does not name this silo")
     if not settings.answers_for(ask.purpose):
         raise Refusal(f"this silo does not answer for {ask.purpose!r}")
-    if ask.purpose not in (agreed.method, "audit"):
-        raise Refusal(f"the federation file does not name the method {ask.purpose!r}")
-    if memory.setdefault("purpose", ask.purpose) != ask.purpose:
-        raise Refusal("a run either trains or audits: its owner was asked for one of the two")
+    keep_purpose(ask.purpose, agreed, memory)
     if ask.purpose == "audit":
         _permit_audit(settings, agreed, ask.question)
     elif not _asked_for(agreed, ask.question):
