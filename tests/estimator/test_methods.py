@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fairsilo import FedFairClassifier
+from fairsilo.errors import FairSiloWarning
 from tests.estimator.data import table
 
 
@@ -80,7 +81,10 @@ def test_a_network_meets_the_constraint() -> None:
     assert clf.constraints_["D"].abs().max() <= 0.1 + 1e-3
     assert not hasattr(clf, "coef_")
     other = FedFairClassifier(0.1, model="mlp", solver="lbfgs", random_state=2, max_rounds=1)
-    with pytest.warns(ConvergenceWarning, match="raise max_rounds"):
+    with (
+        pytest.warns(FairSiloWarning, match="hardly better than one answer"),
+        pytest.warns(ConvergenceWarning, match="raise max_rounds"),
+    ):
         other.fit(t.X, t.y, **t.extra)
 
 

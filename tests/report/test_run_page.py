@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from fairsilo.data.synthetic import make_table
-from fairsilo.report import run_page
+from fairsilo.report import card, card_markdown, run_page
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.verdict import Answer, certified, on_test_rows, on_training_rows
 from fairsilo.run import Options, execute, save
@@ -106,6 +106,16 @@ def test_failures_are_the_headline(reason: str, words: str) -> None:
     run = sample()
     run.metrics["reason"] = reason
     assert words in headline(run)
+
+
+def test_a_model_of_little_use_is_the_headline_and_nothing_is_green() -> None:
+    run = sample(rows=4000)
+    run.metrics["worth"] = {"why": "hardly better than one answer for everybody: it finds 3"}
+    assert headline(run) == "Hardly better than one answer for everybody"
+    assert 'class="badge good"' not in page(run)
+    assert text_of(page(run)).index("Of little use") < text_of(page(run)).index("Limit met")
+    text = card_markdown(card(run.description, run.metrics))
+    assert "**Of little use.** This model is hardly better" in text.split("## Intended")[0]
 
 
 def test_not_converged_and_notes_are_said() -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.show import price
+from fairsilo.cli.show import price, show_worth
 from fairsilo.progress import words
 from fairsilo.report.text import duration
 
@@ -56,6 +56,7 @@ def show_result(out: Path) -> None:
     """The metrics of a run folder as a table."""
     metrics = json.loads((out / "metrics.json").read_text())
     console = Console()
+    show_worth(console, metrics)
     console.print(
         _table(
             f"{metrics['train']['rows']:,} training rows of {metrics['clients']} silos, "

@@ -92,6 +92,7 @@ def show_run(run: Run, folder: Path) -> None:
     """The result table and where it lies."""
     console = Console()
     metrics = run.metrics
+    show_worth(console, metrics)
     table = Table(title=_title(run), title_justify="left", title_style="bold")
     table.add_column("test rows", no_wrap=True)
     what, meaning = _LOSSES.get(metrics["notion"], ("DGEO", "difference of mean losses"))
@@ -144,6 +145,13 @@ def show_run(run: Run, folder: Path) -> None:
         highlight=False,
     )
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
+
+
+def show_worth(console: Console, metrics: Metrics) -> None:
+    """What is to be known before any figure: that the model is of little use."""
+    why = metrics.get("worth", {}).get("why")
+    if why is not None:
+        console.print(Text(f"warning: this model is {why}", style="bold red"), soft_wrap=True)
 
 
 def _limits(metrics: Metrics) -> str:

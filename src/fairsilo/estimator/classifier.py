@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
 from fairsilo.compute import jnp
+from fairsilo.errors import FairSiloWarning
 from fairsilo.estimator.declared import declared_features
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.fitted_state import Kept
@@ -233,13 +234,16 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 declared = declared_features(frame, self.bounds)
             rows = (frame, codes, classes, compared, holders)
             prepared = prepare(*rows, options, declared, mechanism)
-            self._keep(prepared, train(options, prepared, classes, mechanism), options)
+            fitted = train(options, prepared, classes, mechanism)
+            self._keep(prepared, fitted, options)
         if not self.converged_ and not METHODS[options.method].own_solver and self.dp_ is None:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        for words in fitted.warnings:
+            warnings.warn(words, FairSiloWarning, stacklevel=2)
         return self
 
     def predict(

@@ -10,12 +10,14 @@ import pandas as pd
 from fairsilo.dp import Mechanism
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap
+from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
 from fairsilo.fairness.words import class_name, pair_name
 from fairsilo.method import METHODS, Trained
 from fairsilo.predictor import Committee
 from fairsilo.question import Problem
-from fairsilo.run.measure import ending, explain, tally_of
+from fairsilo.run.endings import ending, explain, idle_limit
+from fairsilo.run.measure import tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import begin, private_ending, spent, without
@@ -35,6 +37,8 @@ class Fitted:
     reason: str
     dp: dict[str, Any] | None = None
     """What a private fit spent, as `dp` in metrics.json."""
+    warnings: tuple[str, ...] = ()
+    """That the model is of little use."""
 
 
 def train(
@@ -54,7 +58,12 @@ def train(
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
         tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed)
         reason, dp = explain(problem, trained, tally, prepared), None
+        common = int(np.argmax(tally.cells.sum(axis=0)))
+        why = worth(tally, prepared.schema.classes, common)["why"]
+        told = [] if why is None else [f"on the training rows the model is {why}"]
+        reason = "; ".join([reason, *idle_limit(options, problem, trained.outcome)])
     else:
+        told = []
         problem, private = begin(options, prepared, mechanism)
         trained = METHODS[options.method](problem, private)
         shape = len(prepared.schema.groups), len(classes)
@@ -69,6 +78,7 @@ def train(
         _constraints(prepared, classes, problem, trained, tally, options.method),
         reason,
         dp,
+        tuple(told),
     )
 
 

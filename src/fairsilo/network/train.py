@@ -22,7 +22,8 @@ from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.question import QUESTIONS, Evaluate, Problem
 from fairsilo.run import Run
-from fairsilo.run.measure import Seen, Training, explain, measure, training_of
+from fairsilo.run.endings import explain
+from fairsilo.run.measure import Seen, Training, measure, training_of
 from fairsilo.run.options import Options
 from fairsilo.run.private import check_counts, released_by, released_training, spent, without
 from fairsilo.run.problem import Posed, aimed, check_rows, plan, pooled_below, pose

@@ -36,6 +36,7 @@ def card(
             "answer": schema["label"],
             "classes": list(schema["classes"]),
         },
+        "worth": metrics.get("worth"),
         "intended_use": use,
         "data": {
             "name": options.get("data"),

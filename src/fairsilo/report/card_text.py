@@ -22,8 +22,10 @@ def card_markdown(card: Card) -> str:
 
 def _head(card: Card) -> list[str]:
     model, use = card["model"], card["intended_use"]
+    why = (card.get("worth") or {}).get("why")
     return [
         f"# Model card: {_text(model['answer'])}",
+        *([] if why is None else [f"**Of little use.** This model is {_text(why)}."]),
         f"{_text(model['kind'])[:1].upper()}{_text(model['kind'])[1:]}, trained by fairsilo "
         f"{_text(model['fairsilo'])}. {_text(model['method'])}.",
         f"It answers with a value of {_text(model['answer'])}: "

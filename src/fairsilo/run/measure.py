@@ -18,16 +18,18 @@ from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss, loss_gap, rate_gap
+from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
 from fairsilo.predictor import Predictor
 from fairsilo.predictor.answers import on_own_rows
 from fairsilo.question import Problem
 from fairsilo.question.evaluate import claimed
+from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import SETUP_EXCHANGES, Posed, why_solver
-from fairsilo.solver import Agp, Outcome, Status
+from fairsilo.solver import Agp, Status
 
 Metrics = dict[str, Any]
 
@@ -120,6 +122,7 @@ def measure(
             posed, problem.epsilon if limited else None, training.gaps, whole
         ),
         "constant": constant_metrics(posed, test[0].tally, training.common),
+        "worth": worth(whole, schema.classes, training.common, len(test)),
         "certificate": _certificate(
             options, posed, test, problem.epsilon if limited else None, seen.by_silo
         ),
@@ -127,7 +130,7 @@ def measure(
         "seconds": seconds,
         "solver_why": why_solver(options, problem.model.size),
         "peak_memory": peak_memory(),
-        "notes": list(trained.notes),
+        "notes": [*trained.notes, *idle_limit(options, problem, outcome)],
         "by_client": training.by_client,
     }
     return without_figures(found) if outcome.status is Status.DIVERGED else found
@@ -238,6 +241,7 @@ def without_figures(metrics: Metrics) -> Metrics:
         **metrics,
         "train": emptied(metrics["train"]),
         "test": {**emptied(metrics["test"]), "cells": [], "claims": []},
+        "worth": emptied(metrics["worth"]),
         "certificate": refuse("training diverged", metrics["certificate"]["limit"]),
         "constraints": [
             {**one, "train": emptied(one["train"]), "test": emptied(one["test"])}
@@ -267,57 +271,6 @@ def _with_claims(
         return tally
     under = {claim: predictor.losses(x, np.full_like(y, claim), s) for claim in claims}
     return replace(tally, claimed=claimed(under, s, groups, classes))
-
-
-def ending(
-    outcome: Outcome, tolerance: float, tally: Tally, classes: Sequence[str], rows: str = "training"
-) -> str:
-    """Why a solver ended, in words; a collapsed model is called so even where it converged.
-
-    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named.
-    """
-    last = outcome.last
-    left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
-    limit = f"tolerance {tolerance:.0e}"
-    reason = {
-        Status.CONVERGED: f"converged: {left}, {limit}",
-        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {limit}",
-        Status.STALLED: f"not converged: no further progress with {left}, {limit}",
-        Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
-    }[outcome.status]
-    predicted = tally.counts.sum(axis=(0, 1))
-    if outcome.status is not Status.DIVERGED and np.count_nonzero(predicted) == 1:
-        name = classes[int(np.argmax(predicted))]
-        reason = f"collapsed to a constant: every {rows} row is predicted {name!r}; {reason}"
-    return reason
-
-
-def explain(problem: Problem, trained: Trained, train: Tally, posed: Posed) -> str:
-    """`ending`, and how many of several clients' models are constant."""
-    classes = posed.schema.classes
-    reason = ending(trained.outcome, problem.solver.tolerance, train, classes)
-    if reason.startswith(("collapsed", "diverged")):
-        return reason
-    last, alone = trained.outcome.last, limited_alone(problem)
-    if alone and trained.outcome.status is not Status.CONVERGED and last.violation > 0:
-        return (
-            f"{reason}; no model was found that keeps the mean loss of every group within the "
-            f"limit, the closest has {float(np.abs(last.d).max()):.4f}: raise epsilon"
-        )
-    if len(trained.predictors) > 1:
-        # Only a simulation has several: over a network they stay in the silos.
-        assert isinstance(posed, Prepared)
-        x, s = posed.test_x, posed.test_s
-        constant = sum(len(np.unique(one.labels(x, s, 0))) == 1 for one in trained.predictors)
-        if constant:
-            count = f"{constant} of {len(trained.predictors)} clients' models"
-            return f"collapsed to a constant: {count} give every test row one class; {reason}"
-    return reason
-
-
-def limited_alone(problem: Problem) -> bool:
-    """Whether a group's loss is limited by itself: of all notions this one can be too much."""
-    return any(not one.sides(*problem.shape)[1].any() for one in problem.constraints)
 
 
 def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:

@@ -23,7 +23,8 @@ from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Outcomes, Problem
 from fairsilo.question.cells import reach
 from fairsilo.run.again import noted
-from fairsilo.run.measure import Metrics, Training, ending, measure, seen_here, test_evidence
+from fairsilo.run.endings import ending
+from fairsilo.run.measure import Metrics, Training, measure, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import Posed, plan

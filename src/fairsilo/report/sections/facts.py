@@ -258,6 +258,12 @@ class Facts:
         return _number(self.metrics.get("constant", {}).get(key))
 
     @property
+    def useless(self) -> str | None:
+        """Why the model is hardly better than one answer for everybody; None where it is."""
+        why = (self.metrics.get("worth") or {}).get("why")
+        return None if why is None else str(why)
+
+    @property
     def training_gap(self) -> float | None:
         """The gap on the training rows that the limit applies to: the largest constraint.
 

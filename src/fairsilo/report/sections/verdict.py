@@ -124,6 +124,8 @@ def headline(facts: Facts) -> str:
         return "Training diverged: do not use this model"
     if reason.startswith("collapsed"):
         return "Collapsed: the model gives everyone the same answer"
+    if facts.useless is not None:
+        return "Hardly better than one answer for everybody"
     if facts.method.alone:
         return "Every client trained alone, under a limit of its own"
     training = on_training_rows(facts)
@@ -176,14 +178,21 @@ def findings(facts: Facts) -> Html:
     """The verdict in three lines: training rows, test rows, and what it means for people."""
     training, test = on_training_rows(facts), on_test_rows(facts)
     badge = {**_ON_TRAINING, **({Answer.UNSURE: "Within the noise"} if facts.gap_noise else {})}
+    useless = facts.useless
     return el(
         "ul",
-        _finding(training, badge[training], _training_words(facts)),
-        _finding(test, _ON_TEST[test], _test_words(facts)),
+        _finding(Answer.NO, "Of little use", f"This model is {useless}.") if useless else None,
+        _finding(_praised(facts, training), badge[training], _training_words(facts)),
+        _finding(_praised(facts, test), _ON_TEST[test], _test_words(facts)),
         _people(facts),
         *(_finding(Answer.UNSURE, "Take note", text) for text in _warnings(facts)),
         class_="findings",
     )
+
+
+def _praised(facts: Facts, answer: Answer) -> Answer:
+    """A model of little use keeps every limit, which is nothing to be green about."""
+    return Answer.NONE if facts.useless and answer is Answer.YES else answer
 
 
 def _finding(answer: Answer, badge: str, *words: Child) -> Html:

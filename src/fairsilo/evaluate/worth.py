@@ -1,0 +1,74 @@
+"""Is a model of any use: does it do better than one answer for everybody?
+
+    balanced accuracy  B = mean over classes of r_c / n_c    (r_c of n_c rows predicted right)
+    its interval       mean of q_c +- z sqrt(sum_c q_c (1 - q_c) / m_c) / classes
+                       with q_c = (r_c + 2) / (n_c + 4), m_c = n_c + 4 (Agresti and Coull 1998)
+
+A constant has B = 1 / classes. A model below that plus MARGIN is hardly better, whatever its
+accuracy, and fair only as a constant is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fairsilo.evaluate.intervals import LEVEL, quantile
+from fairsilo.evaluate.metrics import accuracy, balanced_accuracy
+from fairsilo.evaluate.tally import Tally
+
+MARGIN = 0.03
+"""So much above a constant's balanced accuracy is hardly better."""
+
+
+def worth(tally: Tally, classes: Sequence[str], common: int, models: int = 1) -> dict[str, Any]:
+    """`worth` of metrics.json; `why` is the sentence to say first, None of a useful model.
+
+    `common`: the class that the constant answers. `models`: of how many models the tally is the
+    sum, whose figures are then averages, without an interval.
+    """
+    value, chance = balanced_accuracy(tally), 1 / len(classes)
+    span = balanced_interval(tally) if models == 1 else None
+    found: dict[str, Any] = {
+        "balanced_accuracy": value,
+        "interval": span,
+        "constant": chance,
+        "useful": None if value is None else value >= chance + MARGIN,
+        "why": None,
+    }
+    if found["useful"] is False:
+        found["why"] = _why(tally, classes, common, models, found)
+    return found
+
+
+def balanced_interval(tally: Tally, level: float = LEVEL) -> list[float] | None:
+    """The interval of balanced accuracy; None where a class has no row."""
+    by_class = tally.counts.sum(axis=0)
+    rows, right = by_class.sum(axis=1), np.diagonal(by_class)
+    value = balanced_accuracy(tally)
+    if value is None or not rows.all():
+        return None
+    rate = (right + 2) / (rows + 4)
+    reach = quantile(level) * float(np.sqrt(np.sum(rate * (1 - rate) / (rows + 4)))) / len(rows)
+    middle = float(rate.mean())
+    return [max(min(middle - reach, value), 0.0), min(max(middle + reach, value), 1.0)]
+
+
+def _why(
+    tally: Tally, classes: Sequence[str], common: int, models: int, found: dict[str, Any]
+) -> str:
+    by_class = tally.counts.sum(axis=0) // models
+    rows, right = by_class.sum(axis=1), np.diagonal(by_class)
+    rates = np.where(rows > 0, right / np.maximum(rows, 1), np.inf)
+    worst = int(np.argmin(rates))
+    span = found["interval"]
+    sure = "" if span is None else f", with 95% confidence {span[0]:.3f} to {span[1]:.3f}"
+    words = (
+        f"hardly better than one answer for everybody: it finds {right[worst]:,} of the "
+        f"{rows[worst]:,} of class {classes[worst]!r}; balanced accuracy is "
+        f"{found['balanced_accuracy']:.3f}{sure}, of a constant {found['constant']:.3f}"
+    )
+    own, constant = accuracy(tally), float(rows[common] / rows.sum())
+    if own is not None and own <= constant:
+        words += f"; accuracy is {own:.4f}, of a constant {constant:.4f}"
+    return words
