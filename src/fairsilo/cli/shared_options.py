@@ -95,6 +95,11 @@ OPTIONS: dict[str, Declared] = {
         Text, None, "What eo and ceo repair: fedavg (the default), fedfair, lco, st or af.", HOW
     ),
     "model": Declared(str, "lr", "lr (logistic regression) or mlp (network, 8-4).", HOW),
+    "penalty": Declared(
+        Text, None,
+        "Pull parameters towards zero: none (the default of lr and mlp), a strength such as 1 "
+        "(1 / C of scikit-learn), auto (by AIC, for lr) or validation (by rows set aside).", HOW,
+    ),
     "solver": Declared(
         Text, None,
         "newton, lbfgs or agp (the paper's). Default: newton, lbfgs for large networks.", HOW,

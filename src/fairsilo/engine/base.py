@@ -68,4 +68,5 @@ def solve_by_asking(engine: Engine, problem: Problem, watch: Watch | None = None
         problem.limits,
         problem.rounds,
         watch,
+        problem.penalty,
     )

@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from fairsilo.compute import Array, jax, jnp, quickly_compiled
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch
+from fairsilo.solver.penalty import Penalty, added
+from fairsilo.solver.strengths import Choosing
 
 Answer = Callable[[Query, Order], Sums]
 
@@ -22,6 +24,7 @@ def _one_step(solver: Solver, state: Any, sums: Sums) -> Any:
 
 _init = quickly_compiled(_first, fixed=("solver",))
 _step = quickly_compiled(_one_step, fixed=("solver",))
+_added = quickly_compiled(added, fixed=())
 
 
 def drive(
@@ -31,12 +34,26 @@ def drive(
     epsilon: npt.ArrayLike,
     rounds: int,
     watch: Watch | None = None,
+    penalty: Penalty | Choosing | None = None,
 ) -> Outcome:
-    """Ask, step, ask again, until the solver is done or `rounds` queries were made."""
-    state = _init(solver, jnp.asarray(theta0, jnp.float64), jnp.asarray(epsilon, jnp.float64))
+    """Ask, step, ask again, until the solver is done or `rounds` queries were made.
+
+    A `penalty` is added to every answer. Where it changes, the solver starts afresh from the point
+    it asked about: losses under different penalties do not compare.
+    """
+    epsilon = jnp.asarray(epsilon, jnp.float64)
+    state = _init(solver, jnp.asarray(theta0, jnp.float64), epsilon)
     log: list[Record] = []
+    form: Penalty | None = None
     while len(log) < rounds and int(state.status) == Status.RUNNING:
-        state = _step(solver, state, answer(solver.query(state), solver.order))
+        query = solver.query(state)
+        sums = answer(query, solver.order)
+        if penalty is not None:
+            before, form = form, penalty.form(query.theta, sums)
+            if form is not before:
+                state = _init(solver, query.theta, epsilon)
+            sums = _added(form.matrix, query.theta, sums)
+        state = _step(solver, state, sums)
         log.append(state.record)
         if watch:
             watch(len(log), state.record)

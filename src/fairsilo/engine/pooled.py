@@ -19,6 +19,7 @@ from fairsilo.question.model_sums import sums_of
 from fairsilo.question.round import unflatten
 from fairsilo.solver import Agp
 from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
+from fairsilo.solver.strengths import Choosing
 from fairsilo.sums import Compiled, Rows, even, stack_silos
 
 Limit = float | tuple[float, ...]
@@ -46,7 +47,7 @@ class Pooled(Clientwise):
             problem.model.linear
             and problem.solver.order is Order.SECOND
             and problem.estimator != "local"
-            and jax.default_backend() == "cpu"
+            and (jax.default_backend() == "cpu" or isinstance(problem.penalty, Choosing))
         ):
             return self._solve_at_once(problem, watch)
         return solve_many([problem], [self], [problem.epsilon], watch)[0][0]
@@ -61,7 +62,9 @@ class Pooled(Clientwise):
             return unflatten(vector, order, model.size, len(problem.constraints))
 
         start = model.start(problem.seed)
-        return drive(problem.solver, answer, start, problem.limits, problem.rounds, watch)
+        return drive(
+            problem.solver, answer, start, problem.limits, problem.rounds, watch, problem.penalty
+        )
 
     def rows(self, problem: Problem) -> Rows:
         """The rows that a round asks about, weighed; under `local` with a leading axis of silos."""
@@ -101,6 +104,7 @@ def solve_many(
             first.rounds,
             watch,
             thin,
+            None if first.penalty is None else first.penalty.matrix,
         )
     )
     return [[next(outcomes) for _ in epsilons] for _ in problems]

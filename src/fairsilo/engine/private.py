@@ -142,7 +142,7 @@ class Private(Clientwise):
         start = problem.model.start(problem.seed)
         return drive(
             problem.solver, self._server(problem).answer, start, problem.limits, problem.rounds,
-            watch,
+            watch, problem.penalty,
         )  # fmt: skip
 
 

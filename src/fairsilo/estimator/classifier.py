@@ -80,8 +80,13 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
           rounds. Its adversary does not see columns of X that have the name of
           `sensitive_features`.
     model : {"lr", "mlp"} or callable, default="lr"
-        Logistic regression without penalty (multinomial for several classes), a network with
-        hidden layers of 8 and 4 ReLU units, or a function from (features, classes) to a Model.
+        Logistic regression (multinomial for several classes), a network with hidden layers of 8
+        and 4 ReLU units, or a function from (features, classes) to a Model.
+    penalty : {"none", "auto", "validation"} or float, default=None
+        Half the sum of squared weights times this number is added to the sum of all rows' losses,
+        so that it is 1 / C of scikit-learn. ``auto`` chooses it by AIC while the model without a
+        limit is trained (for ``lr``), ``validation`` by a fifth of every client's rows. None is no
+        penalty.
     solver : str or Solver, default=None
         ``newton``, ``lbfgs`` or ``agp`` (the paper's), or an object such as
         ``Newton(tolerance=1e-9)``. None takes Newton, and L-BFGS for models
@@ -175,6 +180,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     method: str | Method = DEFAULT_METHOD.name
     model: str | Callable[[int, int], Model] = "lr"
+    penalty: str | float | None = None
     solver: str | Solver | None = None
     estimator: str = "pooled"
     protected_class: Any = None

@@ -22,6 +22,7 @@ from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import begin, private_ending, spent, without
 from fairsilo.run.problem import aimed, plan
+from fairsilo.run.settle import settle
 from fairsilo.run.store import history
 from fairsilo.run.train import Run
 from fairsilo.run.train import train as train_by
@@ -53,8 +54,9 @@ def train(
     """
     if mechanism is None:
         engine, problem = prepared.engine(options), plan(options, prepared)
-        problem = aimed(options, problem, engine.count(problem))
-        trained = train_by(options, problem, engine)
+        settled = settle(options, aimed(options, problem, engine.count(problem)), engine)
+        problem = settled.problem
+        trained = train_by(options, settled, engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
         tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed)
         reason, dp = explain(problem, trained, tally, prepared), None

@@ -17,6 +17,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "epsilon": ((Real, Mapping), "a number, such as 0.05, or a dict of pairs and numbers"),
     "method": ((str, Method), "a name, such as 'fedfair', or a Method"),
     "model": ((str, Callable), "'lr', 'mlp', or a function from (features, classes) to a Model"),
+    "penalty": ((str, Real), "None, 'none', 'auto', 'validation', or a number, such as 1"),
     "estimator": (str, "'pooled' or 'mean'"),
     "solver": ((str, Solver), "None, 'newton', 'lbfgs', 'agp', or a solver"),
     "max_rounds": (Integral, "None or a whole number"),
@@ -28,9 +29,9 @@ KINDS: dict[str, tuple[Any, str]] = {
     "dp_epsilon": (Real, "None or a number, such as 4"),
     "dp_delta": (Real, "a number far below one over the rows, such as 1e-5"),
 }
-SAME = ("method", "model", "solver", "estimator", "against", "notion", "target_by")
+SAME = ("method", "model", "penalty", "solver", "estimator", "against", "notion", "target_by")
 """Parameters that are options as they are."""
-OPTIONAL = ("solver", "max_rounds", "pool", "target_deo", "dp_epsilon")
+OPTIONAL = ("penalty", "solver", "max_rounds", "pool", "target_deo", "dp_epsilon")
 
 
 def options_of(parameters: dict[str, Any]) -> Options:

@@ -24,6 +24,7 @@ from fairsilo.arrays import Floats
 from fairsilo.run import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import plan
+from fairsilo.run.settle import Settled
 from fairsilo.run.train import train
 
 CLIENTS = (1, 2, 5, 10, 20, 50)
@@ -48,7 +49,8 @@ def population(seed: int = 0) -> Population:
     """Train on one half of ADULT and take the losses of the other half."""
     options = Options(data="adult", test_fraction=0.5, seed=seed)
     prepared = prepare(options)
-    (predictor,) = train(options, plan(options, prepared), prepared.engine(options)).predictors
+    problem = Settled(plan(options, prepared))
+    (predictor,) = train(options, problem, prepared.engine(options)).predictors
     x, y, s = prepared.test_x, prepared.test_y, prepared.test_s
     losses = predictor.losses(x, y, s)
     sides = prepared.constraints[0].sides(len(prepared.schema.groups), len(prepared.schema.classes))

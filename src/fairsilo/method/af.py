@@ -182,6 +182,7 @@ af = Method(
     words="AgnosticFair: rows are reweighed against the worst mixture of clients, under a limit",
     train=train,
     asks=("spread", "tilt", "attack"),
+    penalised=False,
     limits="tau",
     one_pair=True,
     models=("lr",),

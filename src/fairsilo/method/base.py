@@ -60,6 +60,8 @@ class Method:
     """Whether it trains under differential privacy."""
     targets: bool = False
     """Whether it takes a target in rates, and limits of single pairs."""
+    penalised: bool = True
+    """Whether the server has an objective of its own, to which it can add a penalty."""
     one_pair: bool = False
     """Whether it is for two classes and one pair of groups only."""
     models: tuple[str, ...] = ()

@@ -79,7 +79,10 @@ class _Game:
             left = self.problem.rounds - len(self.records)
             try:
                 solver = Newton(tolerance=TOLERANCE / 10)
-                ended = drive(solver, self._answer, self.theta, np.zeros(0), left, self._note)
+                ended = drive(
+                    solver, self._answer, self.theta, np.zeros(0), left, self._note,
+                    self.problem.penalty,
+                )  # fmt: skip
             except Changed:
                 # Not from a point that others, too, have answered for: see `Network.solve`.
                 self.theta = self.asked

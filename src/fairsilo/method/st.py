@@ -198,6 +198,7 @@ st = Method(
     words="Separate training: every client trains alone on its own rows, under its own limit",
     train=train,
     asks=("separate",),
+    penalised=False,
     limits="loss",
     own_models=True,
 )

@@ -61,6 +61,13 @@ class Model:
         """The number of parameters; nothing is compiled to know it."""
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self._shapes))
 
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Where in theta the weights lie, as far as they are matrices: what is left are biases."""
+        leaves = jax.tree.leaves(self._shapes)
+        kinds = [np.full(math.prod(leaf.shape), len(leaf.shape) > 1) for leaf in leaves]
+        return np.flatnonzero(np.concatenate([*kinds, np.zeros(0, bool)]))
+
     def unravel(self, theta: Array) -> Params:
         """Turn the flat vector theta into parameters for `apply`."""
         return jax.tree.map(lambda leaf: leaf.astype(theta.dtype), self._unravel(theta))

@@ -149,7 +149,9 @@ class Network:
         while True:
             left = max(problem.rounds - len(records), 1)
             try:
-                ended = drive(problem.solver, answer, theta, problem.limits, left, note)
+                ended = drive(
+                    problem.solver, answer, theta, problem.limits, left, note, problem.penalty
+                )
                 break
             except Changed:
                 if self.gather.secure:

@@ -37,6 +37,9 @@ FORMAT = 2
 SET_UP = 4
 """The questions before the first round, and the last: columns, counts (twice), evaluation."""
 
+LATER = ("penalty",)
+"""Fields that came later: where they are not set, they are no part of the text."""
+
 
 class Member(BaseModel):
     """A silo as the others know it."""
@@ -103,6 +106,7 @@ class FederationFile(BaseModel):
     method: str = DEFAULT_METHOD.name
     after: str | None = None
     model: str = "lr"
+    penalty: str | float | None = None
     solver: str | None = None
     estimator: str = "pooled"
     notion: str = DEFAULT.name
@@ -190,8 +194,8 @@ class FederationFile(BaseModel):
         if self.dp is not None:
             private = {f"dp_{name}": value for name, value in self.dp.model_dump().items()}
             private["dp_noise"] = "shared" if self.secure_aggregation else "full"
-        same = ("method", "after", "model", "solver", "estimator", "notion", "against", "pool")
-        more = ("epsilon", "epsilons", "target_deo", "target_by", "rounds", "seed", "split")
+        same = ("method", "after", "model", "penalty", "solver", "estimator", "notion", "against")
+        more = ("pool", "epsilon", "epsilons", "target_deo", "target_by", "rounds", "seed", "split")
         return Options(
             data=data or self.name,
             label=table.label,
@@ -244,10 +248,18 @@ class FederationFile(BaseModel):
         return min((n - n * (n - t) // t for n in range(t, silos + 1)), default=t)
 
     @property
+    def sets_aside(self) -> bool:
+        """Whether silos may be asked to train without the rows that they set aside."""
+        searches = self.target_deo is not None and self.target_by == "search"
+        return searches or self.penalty == "validation"
+
+    @property
     def questions(self) -> int:
         """What a run asks of a silo at most, undisturbed: to count, the rounds, to evaluate."""
         searches = 17 if self.target_deo is not None and self.target_by == "search" else 1
-        return SET_UP + self.rounds * searches + self.spec.setup + 2 * searches
+        before = {"validation": 7, "auto": 1}.get(str(self.penalty), 0)
+        trainings = searches + before
+        return SET_UP + self.rounds * trainings + self.spec.setup + 2 * trainings
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -277,10 +289,16 @@ class FederationFile(BaseModel):
 
     @property
     def text(self) -> str:
-        """The one text that the fingerprint is taken of."""
+        """The one text that the fingerprint is taken of.
+
+        A file that does not use what later versions added has the text of earlier ones.
+        """
         content = self.model_dump(mode="json")
+        for name in LATER:
+            if content[name] is None:
+                del content[name]
         for silo in content["silos"]:
-            # The text of a file in which nobody has changed a key is that of earlier versions.
+            # Likewise where nobody has changed a key.
             if not silo["past"]:
                 del silo["past"]
         return json.dumps(content, indent=2, sort_keys=True) + "\n"

@@ -94,7 +94,13 @@ class PrivateNetwork(Network):
         start = problem.model.start(problem.seed)
         try:
             ended = drive(
-                problem.solver, server.answer, start, problem.limits, problem.rounds, note
+                problem.solver,
+                server.answer,
+                start,
+                problem.limits,
+                problem.rounds,
+                note,
+                problem.penalty,
             )
             return ended
         except BudgetSpent:

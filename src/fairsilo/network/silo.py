@@ -84,8 +84,7 @@ def problem_of(agreed: FederationFile, ask: Ask) -> Problem:
     problem = agreed.problem(ask.scalings if ask.encoded else None, cells)
     if ask.purpose == "audit":
         return audited(agreed, problem)
-    searches = agreed.target_deo is not None and agreed.target_by == "search"
-    return replace(problem, rest=searches)
+    return replace(problem, rest=agreed.sets_aside)
 
 
 def cells_of(agreed: FederationFile, ask: Ask) -> Ints | None:

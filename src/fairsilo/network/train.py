@@ -27,6 +27,7 @@ from fairsilo.run.measure import Seen, Training, measure, training_of
 from fairsilo.run.options import Options
 from fairsilo.run.private import check_counts, released_by, released_training, spent, without
 from fairsilo.run.problem import Posed, aimed, check_rows, plan, pooled_below, pose
+from fairsilo.run.settle import settle
 from fairsilo.run.train import train
 
 SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
@@ -50,7 +51,8 @@ def train_over(
     )  # fmt: skip
     engine.learn(posed)
     engine.note_absent()
-    problem = _ready(options, posed, engine)
+    settled = settle(options, _ready(options, posed, engine), engine)
+    problem = settled.problem
     engine.say(
         {
             "event": "posed",
@@ -62,12 +64,12 @@ def train_over(
             },
         }
     )
-    trained = train(options, problem, engine, engine.watch)
+    trained = train(options, settled, engine, engine.watch)
     theta = trained.outcome.theta if trained.predictors else np.zeros(0)
     seen, found = _seen(options, posed, problem, trained, theta, engine)
     rounds = [entry for entry in engine.entries if entry.vector is not None and _is_round(entry)]
     if baseline and agreed.spec.limited:
-        free = fedavg(plan(options, posed), engine)
+        free = fedavg(replace(plan(options, posed), penalty=problem.penalty), engine)
         test = _evaluate(plan(options, posed), engine, free.outcome.theta)[1]
         told = summary(test.tally, posed.constraints, posed.compared)
         found["unconstrained"] = {"test": told}

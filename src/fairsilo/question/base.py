@@ -22,6 +22,8 @@ from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator
 from fairsilo.model.base import Model
 from fairsilo.predictor.base import Predictor
 from fairsilo.solver.base import Solver
+from fairsilo.solver.penalty import Penalty
+from fairsilo.solver.strengths import Choosing
 from fairsilo.sums.rows import Measure
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Problem:
     """How to read a silo's table; None where the rows are arrays already."""
     promise: Promise | None = None
     """Differential privacy, or None."""
+    penalty: Penalty | Choosing | None = None
+    """What the server adds to the objective; silos need not know it."""
 
     @property
     def classes(self) -> int:

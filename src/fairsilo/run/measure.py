@@ -30,6 +30,7 @@ from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import SETUP_EXCHANGES, Posed, why_solver
 from fairsilo.solver import Agp, Status
+from fairsilo.solver.penalty import Penalty
 
 Metrics = dict[str, Any]
 
@@ -128,12 +129,22 @@ def measure(
         ),
         **seen.sent,
         "seconds": seconds,
+        **penalty_of(options, problem),
         "solver_why": why_solver(options, problem.model.size),
         "peak_memory": peak_memory(),
         "notes": [*trained.notes, *idle_limit(options, problem, outcome)],
         "by_client": training.by_client,
     }
     return without_figures(found) if outcome.status is Status.DIVERGED else found
+
+
+def penalty_of(options: Options, problem: Problem) -> Metrics:
+    """How the penalty was chosen, and its strengths by name; nothing where there is none."""
+    if not isinstance(problem.penalty, Penalty):
+        return {}
+    by = options.strength if isinstance(options.strength, str) else "given"
+    named = zip(problem.penalty.terms, problem.penalty.strengths, strict=True)
+    return {"penalty": {"by": by, "strengths": {term.name: value for term, value in named}}}
 
 
 def measure_training(

@@ -23,6 +23,7 @@ NOISE = ("shared", "full")
 ALPHA = 0.5
 EPSILON = 0.05
 TARGET_BY = ("proxy", "search")
+PENALTIES = ("none", "auto", "validation")
 LARGEST_SEED = 2**32 - 1
 
 
@@ -56,6 +57,8 @@ class Options:
     after: str | None = None
     """What a method that repairs follows; None is plain training."""
     model: str = "lr"
+    penalty: str | float | None = None
+    """A strength, or how it is chosen (`PENALTIES`); None is the model's own default."""
     solver: str | Solver | None = None
     estimator: str = "pooled"
     notion: str = DEFAULT.name
@@ -98,6 +101,7 @@ class Options:
             choose("solver", self.solver, SOLVERS)
         self._check_compared()
         self._check_target()
+        self._check_penalty()
         if not (math.isfinite(self.alpha) and self.alpha > 0):
             raise FairSiloError(f"`alpha` is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
@@ -152,6 +156,35 @@ class Options:
                 )
         if self.pool is not None and self.pool < 0:
             raise FairSiloError(f"`pool` is {self.pool}: give a number of rows, 0 for no pooling")
+
+    @property
+    def strength(self) -> float | str | None:
+        """Of the penalty: a number, "auto", "validation", or None for no penalty."""
+        given = self.penalty
+        try:
+            return None if given in (None, "none") else float(given)
+        except ValueError:
+            return str(given)
+
+    def _check_penalty(self) -> None:
+        strength = self.strength
+        if isinstance(strength, str):
+            choose("penalty", strength, (*PENALTIES, "a number such as 1"))
+        elif strength is not None and not (math.isfinite(strength) and strength >= 0):
+            raise FairSiloError(f"`penalty` is {strength}: give a number of at least 0, such as 1")
+        if strength is None:
+            return
+        trains = METHODS[self.after or self.method]
+        if not trains.penalised:
+            raise FairSiloError(
+                f"`penalty` is for methods with one objective over all clients and not for "
+                f"{trains.name}: leave it out"
+            )
+        if self.dp_epsilon is not None and isinstance(strength, str):
+            raise FairSiloError(
+                f"`penalty` {strength} looks at exact sums, which `dp_epsilon` forbids: give a "
+                "number, such as 1"
+            )
 
     def _check_private(self, dp_epsilon: float) -> None:
         """Refuse what differential privacy cannot go with."""

@@ -28,6 +28,7 @@ from fairsilo.run.measure import Metrics, Training, measure, seen_here, test_evi
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import Posed, plan
+from fairsilo.run.settle import settle
 from fairsilo.run.train import Run
 from fairsilo.solver import Outcome, Status, Watch
 
@@ -61,7 +62,7 @@ def begin(options: Options, prepared: Prepared, mechanism: Mechanism) -> tuple[P
     if METHODS[options.method].limited:
         noise = engine.deviation(1.0, problem.promise.plan.counts)
         check_counts(prepared, engine.counts(problem), noise)
-    return problem, engine
+    return settle(options, problem, engine).problem, engine
 
 
 def execute_private(options: Options, watch: Watch | None = None) -> Run:

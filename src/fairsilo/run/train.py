@@ -16,6 +16,7 @@ from fairsilo.run.measure import Metrics, measure, on_average, seen_here, test_e
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import Posed, aimed, plan
+from fairsilo.run.settle import Settled, settle
 from fairsilo.solver import Watch
 
 
@@ -31,10 +32,12 @@ class Run:
 
 
 def train(
-    options: Options, problem: Problem, engine: Engine, watch: Watch | None = None
+    options: Options, settled: Settled, engine: Engine, watch: Watch | None = None
 ) -> Trained:
     """By the options' method; where they set a target, look for the epsilon that meets it."""
-    return noted(options, _train(options, problem, engine, watch))
+    trained = _train(options, settled.problem, engine, watch)
+    before = trained.rounds_before + settled.rounds
+    return noted(options, replace(trained, rounds_before=before))
 
 
 def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | None) -> Trained:
@@ -60,15 +63,16 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
         warnings.simplefilter("always", FairSiloWarning)
         prepared = prepare(options)
     engine, problem = prepared.engine(options), plan(options, prepared)
-    problem = aimed(options, problem, engine.count(problem))
     started = time.perf_counter()
-    trained = train(options, problem, engine, watch)
+    settled = settle(options, aimed(options, problem, engine.count(problem)), engine)
+    problem = settled.problem
+    trained = train(options, settled, engine, watch)
     seconds = time.perf_counter() - started
     seen = seen_here(options, prepared, problem, trained)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += [str(one.message) for one in told]
     if baseline and METHODS[options.method].limited:
-        free = fedavg(plan(options, prepared), engine)
+        free = fedavg(replace(plan(options, prepared), penalty=problem.penalty), engine)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}
     return Run(options, prepared, prepared.client_names, trained, metrics)

@@ -22,6 +22,7 @@ from fairsilo.coded import Coded
 from fairsilo.compute import Array, jax, jnp, over_first_axis, quick_options
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch, done
+from fairsilo.solver.penalty import added
 from fairsilo.sums.coded import Table, placed
 from fairsilo.sums.mesh import mesh_of_all, over_devices, spread
 from fairsilo.sums.rows import (
@@ -106,8 +107,9 @@ class Compiled:
         rounds: int,
         watch: Watch | None = None,
         thin: bool = False,
+        penalty: npt.ArrayLike | None = None,
     ) -> list[Outcome]:
-        """R runs at once: theta0 (R, p), epsilon (R, K).
+        """R runs at once: theta0 (R, p), epsilon (R, K); `penalty` (`Penalty.matrix`) is for all.
 
         What of the rows (all of x, y, w and v, or only weights) has a leading axis S are S
         tables, each for the next R / S runs; the rest is shared. `watch` sees the first run.
@@ -115,12 +117,13 @@ class Compiled:
         """
         cast = partial(jnp.asarray, dtype=self.dtype)
         state = jax.vmap(solver.init)(cast(theta0), cast(epsilon))
+        form = None if penalty is None else cast(penalty)
         chunk = CHUNK[solver.order]
         logs: list[Record] = []
         taken = 0
         while taken < rounds and not bool(jnp.all(done(state))):
             size = min(chunk, rounds - taken)
-            state, log = self.advance(solver, size, thin, state)
+            state, log = self.advance(solver, size, thin, state, form)
             logs.append(jax.tree.map(np.asarray, log))
             taken += size
             if watch:
@@ -130,11 +133,13 @@ class Compiled:
         kept = -(-state.k // chunk) if thin else state.k
         return [_outcome(state, history, run, kept[run]) for run in range(len(state.k))]
 
-    def advance(self, solver: Solver, size: int, thin: bool, state: Any) -> tuple[Any, Record]:
+    def advance(
+        self, solver: Solver, size: int, thin: bool, state: Any, penalty: Array | None = None
+    ) -> tuple[Any, Record]:
         """`size` rounds of every run that is not done, and their records (the last, if thin)."""
         answer = Asked(self.model, solver.order, self.local, self.measure, self.mesh)
         compiled = _compiled(_one_table(self.rows, self.local), solver.order is Order.SECOND)
-        return compiled(solver, answer, size, thin, self.rows, state)
+        return compiled(solver, answer, size, thin, self.rows, state, penalty)
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,13 @@ def _compiled(one_table: bool, few: bool) -> Callable[..., tuple[Any, Record]]:
 
 
 def _advance(
-    solver: Solver, asked: Asked, size: int, thin: bool, rows: Rows, state: Any
+    solver: Solver,
+    asked: Asked,
+    size: int,
+    thin: bool,
+    rows: Rows,
+    state: Any,
+    penalty: Array | None = None,
 ) -> tuple[Any, Record]:
     """The compiled loop.
 
@@ -182,7 +193,10 @@ def _advance(
     def one_round(packed: Array, _: None) -> tuple[Array, Record | None]:
         state = unpack(packed)
         queries = jax.vmap(solver.query)(state)
-        stepped = jax.vmap(solver.step)(state, answer(rows, queries))
+        sums = answer(rows, queries)
+        if penalty is not None:
+            sums = jax.vmap(partial(added, penalty))(queries.theta, sums)
+        stepped = jax.vmap(solver.step)(state, sums)
         packed = jnp.where(done(state)[:, None], packed, pack(stepped))
         return packed, None if thin else unpack(packed).record
 

@@ -23,8 +23,8 @@ from fairsilo.run.prepare import group_features, read
 from fairsilo.run.problem import rounds_of, solver_name
 
 SAME = (
-    "groups", "protected_class", "method", "after", "model", "estimator", "notion", "against",
-    "pool", "epsilon", "epsilons", "target_deo", "target_by", "seed", "split",
+    "groups", "protected_class", "method", "after", "model", "penalty", "estimator", "notion",
+    "against", "pool", "epsilon", "epsilons", "target_deo", "target_by", "seed", "split",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
 
