@@ -23,6 +23,7 @@ from fairsilo.network.server import aggregate_for, engine_for
 from fairsilo.network.settings import read_settings
 from fairsilo.network.train import train_over
 from fairsilo.network.transport import Fault, Patient, Traffic, size_of
+from fairsilo.network.vouch import confirm_all
 from fairsilo.network.wire import Record
 from fairsilo.run import Options, Run, execute
 from fairsilo.run.again import digest
@@ -89,10 +90,11 @@ def make_town(
 
 
 def confirm(settings: Path) -> None:
-    """The owner's yes to the federation file that lies there now."""
+    """The owner's yes to the federation file that lies there now, and to the others' keys."""
     own = read_settings(settings)
     agreed = read_federation_file(own.federation)
     decide(own, agreed, agreed.fingerprint)
+    confirm_all(own, agreed)
 
 
 def bounded(schema: Schema) -> Schema:

@@ -17,6 +17,7 @@ from fairsilo.network.client import UNSAID, reply_to
 from fairsilo.network.federation_file import FILE
 from fairsilo.network.settings import read_settings
 from fairsilo.network.transport import APPROVAL, Patient
+from fairsilo.network.vouch import confirm_all
 from fairsilo.network.wire import Record
 from fairsilo.progress import words
 from tests.network.silos import Town, TownTransport, largest_gap, make_town, train, train_with
@@ -32,8 +33,10 @@ def town(tmp_path: Path) -> Town:
 
 
 def forget(town: Town) -> None:
-    """As a silo is before its owner looked."""
-    read_settings(town.settings(SILO)).approvals.unlink()
+    """As a silo is before its owner looked at the federation file; the other silos are known."""
+    settings = read_settings(town.settings(SILO))
+    settings.approvals.unlink()
+    confirm_all(settings, town.agreed)
 
 
 def say(town: Town, name: str, yes: bool = True) -> list[str]:

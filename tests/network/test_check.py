@@ -36,5 +36,6 @@ def test_check_reminds_of_the_owners_yes(town: Town) -> None:
     settings = read_settings(town.settings("silo0"))
     assert not check_table(settings, town.agreed).remarks
     settings.approvals.unlink()
-    (remark,) = check_table(settings, town.agreed).remarks
-    assert f"fairsilo flower approve {town.agreed.fingerprint[:16]}" in remark
+    yes, members = check_table(settings, town.agreed).remarks
+    assert f"fairsilo flower approve {town.agreed.fingerprint[:16]}" in yes
+    assert "fairsilo flower confirm silo1 silo2 silo3" in members

@@ -21,7 +21,7 @@ from fairsilo.cli.flower_members import (
     rotate_key,
     unlocked,
 )
-from fairsilo.cli.flower_owner import approve, left
+from fairsilo.cli.flower_owner import approve, confirm, left, show_members
 from fairsilo.cli.shared_options import AGREED, StartFrom, options_from, takes
 from fairsilo.errors import FairSiloError
 
@@ -61,6 +61,7 @@ def check(
     needs_flower()
     from fairsilo.network.federation_file import read_federation_file, readable
     from fairsilo.network.ops.check import check_table
+    from fairsilo.network.vouch import standings
 
     own = unlocked(settings)
     agreed = read_federation_file(own.federation)
@@ -78,6 +79,7 @@ def check(
     )
     if agreed.dp is not None:
         print(f"differential privacy: a run spends ({agreed.dp.epsilon:g}, {agreed.dp.delta:g})")
+    show_members(standings(own, agreed))
     for remark in findings.remarks:
         print(f"remark: {as_typed(remark)}")
     for problem in findings.problems:
@@ -127,6 +129,7 @@ def superlink(
 
 
 app.command()(approve)
+app.command()(confirm)
 app.command()(left)
 
 

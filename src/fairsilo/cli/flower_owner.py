@@ -1,16 +1,20 @@
-"""`fairsilo flower approve` and `left`: what a silo's owner decides, and sees of what left."""
+"""`fairsilo flower approve`, `confirm` and `left`: what an owner decides, and sees of what left."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairsilo.errors import FairSiloError
+
 if TYPE_CHECKING:
     from fairsilo.network.federation_file import FederationFile
     from fairsilo.network.settings import Settings
+    from fairsilo.network.vouch import Standing
 
 Own = Annotated[Path, typer.Option("--settings", help="The silo's settings.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
@@ -48,6 +52,35 @@ def approve(
         print(f"{title:<13}{words}")
 
 
+def confirm(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Silos whose words were compared with them.")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="All other silos.")] = False,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Take a confirmation back.")] = False,
+    settings: Own = Path("silo.toml"),
+) -> None:
+    """Confirm, AT the silo, that other silos' keys are theirs, as they told you themselves."""
+    from fairsilo.network import vouch
+
+    own, agreed = _read(settings)
+    others = [name for name in agreed.names if name != own.name]
+    if bool(names) == everybody:
+        raise FairSiloError(
+            f"name the silos to confirm, or give `--all`: the others are {', '.join(others)}"
+        )
+    show_members(vouch.confirm(own, agreed, others if everybody else names or [], not refuse))
+    if not refuse:
+        print("take it back with --refuse if a silo reads other words to you than these")
+
+
+def show_members(found: Sequence[Standing]) -> None:
+    """A line for each silo: its name, how it stands, its key in words."""
+    width = max((len(one.name) for one in found), default=0)
+    for one in found:
+        print(f"silo {one.name:<{width}}  {one.words}  {one.state}")
+
+
 def left(
     run: Annotated[str | None, typer.Option(help="Only what left in this run.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page of it here.")] = None,
@@ -83,7 +116,7 @@ def _read(settings: Path) -> tuple[Settings, FederationFile]:
 def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
     """What an owner should know before saying yes."""
     from fairsilo import __version__
-    from fairsilo.network import approval
+    from fairsilo.network import approval, vouch
     from fairsilo.network.ops.bundle import code_digest
     from fairsilo.network.silo import kinds_of
 
@@ -109,6 +142,8 @@ def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
         "code": code_digest(),
         "approve": own.approve,
         "confirmed": approval.confirmed(own, agreed),
+        "members": [one._asdict() for one in vouch.standings(own, agreed)],
+        "unconfirmed": [one.name for one in vouch.unconfirmed(own, agreed)],
         "waiting": list(approval.read(own)["waiting"].values()),
     }
 
@@ -157,6 +192,9 @@ def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
     said = {True: "yes", False: "no: its runs are refused", None: "nothing yet"}
     if told["approve"] == "listed":
         found.append(("owner said", said[told["confirmed"]]))
+    if told["unconfirmed"]:
+        who = " ".join(told["unconfirmed"])
+        found.append(("to confirm", f"compare words by telephone; fairsilo flower confirm {who}"))
     for one in told["waiting"]:
         purpose = one["for"] or "training or an audit"
         found.append(("waiting", f"run {one['run']} since {one['since']}, for {purpose}"))

@@ -2,6 +2,7 @@
 
 decided   by federation file ("listed") or by federation file and run ("ask"): yes or no
 waiting   runs that asked and were neither allowed nor refused yet
+members   by name, the key of each other silo that the owner confirmed (`vouch`)
 
 The server can only wait: a yes is written at the silo, by `fairsilo flower approve`.
 """
@@ -52,7 +53,7 @@ def permit(settings: Settings, agreed: FederationFile, run: str, purpose: str) -
             since = datetime.now(UTC).isoformat(timespec="seconds")
             one = {"fingerprint": agreed.fingerprint, "run": run, "for": purpose, "since": since}
             newest = dict(list(kept["waiting"].items())[1 - MOST :])
-            _write(settings, {**kept, "waiting": {**newest, key: one}})
+            write_kept(settings, {**kept, "waiting": {**newest, key: one}})
     raise held
 
 
@@ -80,7 +81,7 @@ def decide(settings: Settings, agreed: FederationFile, name: str, yes: bool = Tr
             )
         decided = {**kept["decided"], **dict.fromkeys(about, yes)}
         left = {key: one for key, one in kept["waiting"].items() if key not in about}
-        _write(settings, {"decided": decided, "waiting": left})
+        write_kept(settings, {**kept, "decided": decided, "waiting": left})
     return sorted(about)
 
 
@@ -102,9 +103,12 @@ def read(settings: Settings) -> Kept:
     path = settings.approvals
     try:
         found = json.loads(path.read_bytes())
-        return {"decided": dict(found["decided"]), "waiting": dict(found["waiting"])}
+        members = dict(found.get("members", {}))
+        return {
+            "decided": dict(found["decided"]), "waiting": dict(found["waiting"]), "members": members
+        }  # fmt: skip
     except FileNotFoundError:
-        return {"decided": {}, "waiting": {}}
+        return {"decided": {}, "waiting": {}, "members": {}}
     except OSError as error:
         raise FairSiloError(f"cannot read {path} ({error.strerror})") from None
     except (ValueError, KeyError, TypeError):
@@ -117,5 +121,6 @@ def _key(settings: Settings, fingerprint: str, run: str) -> str:
     return f"{fingerprint} {run}" if settings.approve == "ask" else fingerprint
 
 
-def _write(settings: Settings, kept: Kept) -> None:
+def write_kept(settings: Settings, kept: Kept) -> None:
+    """Write the file; the caller holds its lock."""
     write(settings.approvals, dict(kept))

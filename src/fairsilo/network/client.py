@@ -9,7 +9,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network import left
+from fairsilo.network import left, vouch
 from fairsilo.network.approval import Held, permit
 from fairsilo.network.federation_file import read_federation_file
 from fairsilo.network.introduction import STEP, introduce
@@ -91,6 +91,7 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
         for key in ("purpose", "ask.purpose"):
             if key in record:
                 keep_purpose(record[key], agreed, memory)
+        vouch.permit(settings, agreed)
         permit(settings, agreed, run, str(memory.get("purpose", "")))
         if "step" in record:
             return masked_reply(settings, agreed, record, memory, run)

@@ -19,6 +19,7 @@ from fairsilo.network.ops.bundle import code_digest
 from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.settings import read_settings
 from fairsilo.network.transport import Fault, Transport
+from fairsilo.network.vouch import unconfirmed
 from fairsilo.network.wire import VERSION, Record
 from fairsilo.secagg import load_node_key
 from fairsilo.secagg.keys import public_bytes
@@ -35,6 +36,7 @@ def introduce(path: object) -> Record:
         settings = read_settings(Path(str(path)))
         agreed = read_federation_file(settings.federation)
         about |= {"name": settings.name, "fingerprint": agreed.fingerprint}
+        about["confirmed"] = not unconfirmed(settings, agreed)
         members = {silo.name: silo.public_key for silo in agreed.silos}
         if settings.key is not None and settings.name in members:
             own = public_bytes(load_node_key(settings.key).public_key())
@@ -94,8 +96,12 @@ def misfit(agreed: FederationFile, name: str, about: dict[str, Any]) -> str:
         )
     if about.get("name") != name:
         return f"calls itself {about.get('name')!r} in its settings: correct its name there"
-    wrong = "signs with another key than the federation file has for it: name its own key there"
-    return wrong if about.get("key") is False else ""
+    wrong = {
+        "key": "signs with another key than the federation file has for it: name its own key there",
+        "confirmed": "has not confirmed the keys of all other silos, or confirmed others: "
+        "`fairsilo flower check` there shows which, and `fairsilo flower confirm` confirms",
+    }
+    return next((why for what, why in wrong.items() if about.get(what) is False), "")
 
 
 def _read(found: Record | Fault) -> dict[str, Any]:

@@ -41,6 +41,9 @@ class Settings(BaseModel):
     federation file once, or always."""
     approvals: Path = Path("approvals.json")
     """What the owner said yes and no to, and what waits for an answer; see `approval`."""
+    members: Literal["confirmed", "any"] = "confirmed"
+    """Whose keys the owner must have confirmed before the silo answers: all other silos', or
+    nobody's."""
     minimum_rows: int = Field(default=50, ge=1)
     minimum_cell: int = Field(default=5, ge=1)
     """Constrained cells (a group within the protected class) of fewer rows take no part."""

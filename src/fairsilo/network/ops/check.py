@@ -15,6 +15,7 @@ from fairsilo.dp import Budget, Ledger
 from fairsilo.dp.budget import ROUNDING
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import count_cells
+from fairsilo.network import vouch
 from fairsilo.network.approval import confirmed
 from fairsilo.network.audit_columns import check_columns
 from fairsilo.network.federation_file import FederationFile
@@ -66,6 +67,7 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
             "no run of this federation file is answered until its owner said yes: "
             f"fairsilo flower approve {agreed.fingerprint[:16]}"
         )
+    _members(settings, agreed, findings)
     _ledger(settings, problems)
     _budget(settings, agreed, findings)
     try:
@@ -99,6 +101,23 @@ def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
         f"federation file (it is {whose}): put this silo's own key there, or correct "
         "the name in its settings"
     ]
+
+
+def _members(settings: Settings, agreed: FederationFile, findings: Findings) -> None:
+    """Whose keys the owner still has to confirm; a changed one is somebody else's, or a mistake."""
+    open_ = vouch.unconfirmed(settings, agreed)
+    changed = [one.name for one in open_ if one.state == vouch.CHANGED]
+    if changed:
+        findings.problems.append(
+            f"the federation file has another key than the owner confirmed for {changed[0]}: ask "
+            "them by telephone, and only then `fairsilo flower confirm` it"
+        )
+    names = [one.name for one in open_ if one.state == vouch.UNKNOWN]
+    if names:
+        findings.remarks.append(
+            "no run is answered until the keys of the other silos are confirmed: let each read its "
+            f"words by telephone, then fairsilo flower confirm {' '.join(names)}"
+        )
 
 
 def _ledger(settings: Settings, problems: list[str]) -> None:

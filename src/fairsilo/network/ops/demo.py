@@ -28,6 +28,7 @@ from fairsilo.network.ops.launch import (
 from fairsilo.network.ops.processes import Processes, free_ports, processes
 from fairsilo.network.ops.workspace import Workspace, make_workspace
 from fairsilo.network.settings import read_settings
+from fairsilo.network.vouch import confirm_all
 from fairsilo.partition import TEST, draw
 from fairsilo.progress import Event
 from fairsilo.run import Options, execute
@@ -87,7 +88,9 @@ def make_demo(
         part[SPLIT] = ["train"] * len(own) + ["test"] * len(held)
         part.to_csv(space.silo(name) / "table.csv", index=False)
         # Its owner, too, is whoever runs the demo.
-        decide(read_settings(space.silo(name) / "silo.toml"), agreed, agreed.fingerprint)
+        owners = read_settings(space.silo(name) / "silo.toml")
+        decide(owners, agreed, agreed.fingerprint)
+        confirm_all(owners, agreed)
     return space
 
 

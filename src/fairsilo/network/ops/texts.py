@@ -110,6 +110,11 @@ superlink = "@address@"
 # `fairsilo flower approve`, which shows who asks what and at which price. "ask": the owner says yes
 # to every single run, which waits meanwhile. "always": nobody is asked.
 approve = "listed"
+# "confirmed": nothing is answered until the owner has compared the keys of all other silos with
+# them, by a channel that is not the coordinator's, and confirmed them with
+# `fairsilo flower confirm`; a coordinator could have put keys of its own into the federation file.
+# "any": whatever keys the file has.
+members = "confirmed"
 
 # Beside the ledger lies left.jsonl: a line for everything that left this silo, never a value
 # (`fairsilo flower left`).
@@ -167,7 +172,9 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
 2. `fairsilo flower keygen --out node.key` was run here before; the private key stays here.
 3. Take the folder silos/NAME from the coordinator, put node.key into it, name the table in
    silo.toml (or a database and a query), and look over what the silo refuses.
-4. `fairsilo flower check --settings silo.toml` says whether the table fits, and the fingerprint.
+4. `fairsilo flower check --settings silo.toml` says whether the table fits, and the fingerprint. It
+   lists every silo's key as words: let each silo read its own to you by telephone, then
+   `fairsilo flower confirm NAME`. Until all are confirmed the silo answers nothing.
 5. `fairsilo flower approve` shows what a run will ask of the silo, and its price; with the
    fingerprint behind it, it is the owner's yes. Until then the silo's answer is that it waits.
 6. `./start-silo.sh`. Later `fairsilo flower left` shows all that left the silo.
