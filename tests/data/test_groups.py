@@ -77,7 +77,9 @@ def test_mistakes_get_a_sentence() -> None:
         schema("sex", "rase")
     gaps = FRAME.assign(race=pd.Series(["x", None, "x", "y", "z"], dtype=object))
     with pytest.raises(FairSiloError, match="'race' is empty in 1 rows"):
-        grouped_by(infer_schema(FRAME, label="label", group="sex"), gaps, ("sex", "race"))
+        grouped_by(
+            infer_schema(FRAME, label="label", group="sex"), gaps, ("sex", "race"), groupless=False
+        )
     both = schema("sex", "race")
     strange = FRAME.assign(race=["x", "y", "x", "y", "new"])
     with pytest.raises(FairSiloError, match="unknown group 'm & new'"):

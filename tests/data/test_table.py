@@ -84,7 +84,7 @@ def test_parquet_index_and_decimals(tmp_path: Path) -> None:
         ("t.csv", b'a,b,c\n1,2,3\n\n \n1,"2\n"\n', "line 6 has 2 of 3 fields"),
         ("t.csv", b"a,b,a\n1,2,3\n", "two columns named 'a'"),
         ("t.csv", b",b\n0,2\n", "column 1 of .* has no name"),
-        ("t.csv", b"a;b\n1;2\n", "not separated by commas"),
+        ("t.csv", b"a;b\n1;2\n", "separated by ; .* give `sep` ';'"),
         ("t.csv.gz", b"a,b\n1,2\n", "not a whole gzip"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-20], "not a whole gzip"),
         ("t.parquet", b"PAR1 but not really PAR1", "not a Parquet file"),

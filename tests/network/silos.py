@@ -51,10 +51,14 @@ def make_town(
     *,
     table: dict[str, Any] | None = None,
     by: tuple[str, ...] | None = None,
+    groupless: int = 0,
     **kw: Any,
 ) -> Town:
-    """Silos with synthetic rows; every eighth row is a test row."""
+    """Silos with synthetic rows; every eighth is a test row, every `groupless`-th has no group."""
     frame = make_table(rows, silos=silos, bias=1.0, **(table or {}))
+    if groupless:
+        frame["group"] = frame["group"].where(np.arange(rows) % groupless > 0)
+        kw["groups"] = None
     frame["part"] = np.where(np.arange(rows) % 8 == 7, "test", "train")
     schema = infer_schema(frame, label="label", group="group", exclude=["client", "part"])
     if by is not None:

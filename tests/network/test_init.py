@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from fairsilo.cli import app
 from fairsilo.data import Category, Number, make_table
+from fairsilo.data.infer import may_be_codes
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FILE, read_federation_file
-from fairsilo.network.ops.draft import may_be_codes
 from fairsilo.network.ops.keys import make_key
 
 MAIN = "from fairsilo.cli import main; main()"

@@ -54,6 +54,21 @@ def test_three_classes_three_groups_and_missing_cells(tmp_path: Path, secure: bo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("private", [None, {"epsilon": 1000.0}])
+def test_rows_without_a_group_equal_the_simulation(tmp_path: Path, private: Any) -> None:
+    town = make_town(tmp_path / "town", groupless=9, dp=private)
+    assert town.agreed.table.groups == ("g0", "g1", "(none)")
+    run, _ = train(town, TownTransport(town), tmp_path / "journal")
+    assert run.metrics["test"]["without_group"] > 0
+    assert run.prepared.groups == ("g0", "g1")
+    if private is None:
+        other = simulate(town, tmp_path)
+        assert largest_gap(town, run, other) < 1e-6
+        for part in ("train", "test"):
+            assert run.metrics[part]["without_group"] == other.metrics[part]["without_group"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_a_silo_that_never_came_equals_the_simulation_without_it(
     tmp_path: Path, secure: bool

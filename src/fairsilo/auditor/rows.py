@@ -11,12 +11,13 @@ from fairsilo.arrays import Ints
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
 from fairsilo.data.columns import column, distinct
-from fairsilo.data.infer import at_least_two
+from fairsilo.data.infer import at_least_two, groups_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import DEFAULT, NOTIONS, Dgeo, count_cells
 from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run import Options, Saved
 from fairsilo.run.constraints import every_pair
+from fairsilo.run.constraints import groups_of as all_groups
 from fairsilo.run.prepare import is_named
 from fairsilo.run.split import share_out
 
@@ -51,7 +52,7 @@ def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
     description: dict[str, Any] = {} if saved is None else saved.description
     known = DATASETS.get(options.data)
     groups = options.groups or tuple(description.get("groups", ())) or (
-        known.groups if known else schema.groups
+        known.groups if known else all_groups(schema, None)
     )  # fmt: skip
     protected = options.protected_class or (
         _protected(saved) if saved is not None
@@ -119,14 +120,14 @@ def _table(
         raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
     if saved is not None:
         schema = saved.schema.model_copy(update=names)
-        return read_table(options.data, schema), schema
+        return read_table(options.data, schema, saved.dialect), schema
     frame = read_table(options.data)
     return frame, Schema(
         features=(),
         label=label,
         classes=at_least_two(column(frame, label), label, "label", "class"),
         group=group,
-        groups=at_least_two(column(frame, group), group, "group", "group"),
+        groups=groups_of(frame, group, groupless=True),
     )
 
 

@@ -63,7 +63,7 @@ def version() -> None:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"fairsilo: warning: {message}", file=sys.stderr)
+    print(f"fairsilo: warning: {as_typed(str(message))}", file=sys.stderr)
 
 
 def main() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from fairsilo.errors import FairSiloWarning
 
 
 def as_typed(sentence: str) -> str:
@@ -11,6 +16,16 @@ def as_typed(sentence: str) -> str:
     for name, flag in flags():
         sentence = sentence.replace(name, flag)
     return sentence
+
+
+@contextmanager
+def warnings_as_typed() -> Iterator[None]:
+    """Print what the core warns of, every setting as it is typed."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", FairSiloWarning)
+        yield
+    for one in told:
+        print(f"fairsilo: warning: {as_typed(str(one.message))}", file=sys.stderr)
 
 
 def flags() -> Iterator[tuple[str, str]]:

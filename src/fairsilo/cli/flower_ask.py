@@ -39,7 +39,7 @@ def ask_all(given: dict[str, Any], own: dict[str, Any]) -> None:
 def _ask_columns(given: dict[str, Any], sample: Path) -> None:
     from fairsilo.data import read_table
     from fairsilo.data.columns import vocabulary
-    from fairsilo.network.ops.draft import may_be_codes
+    from fairsilo.data.infer import may_be_codes
 
     frame = read_table(sample)
     names = [str(name) for name in frame.columns]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fairsilo.cli.flags import warnings_as_typed
 from fairsilo.cli.flower_ask import ask_all, needed
 from fairsilo.cli.shared_options import AGREED, options_from, takes
 
@@ -78,27 +78,11 @@ def _init(given: dict[str, Any], own: dict[str, Any], more: dict[str, Any]) -> N
     if own["data"] is not None:
         choose("data", own["data"], DATASETS)
     asked = options_from(given, data=own["data"] or "")
-    table, options = draft_table(asked, own["sample"])
+    with warnings_as_typed():
+        table, options = draft_table(asked, own["sample"])
     values = {**draft_values(options, table), "split": asked.split, "name": own["name"], **more}
     agreed = draft_federation_file(values, own["silo"])
     warn_unless(agreed.secure_aggregation)
-    if own["sample"] is not None:
-        # Columns that were named as numbers are not doubted.
-        _warn_of_codes(own["sample"], set(table.numbers) - set(asked.number))
     make_workspace(own["folder"], agreed, own["host"], own["port"])
     print(f"working folder: {own['folder']} (read its README.md)")
     print(f"fingerprint:    {readable(agreed.fingerprint)}")
-
-
-def _warn_of_codes(sample: Path, numbers: set[str]) -> None:
-    """Name columns of numbers that may be codes: as a number, code 8 is twice code 4."""
-    from fairsilo.data import read_table
-    from fairsilo.network.ops.draft import may_be_codes
-
-    found = [(name, count) for name, count in may_be_codes(read_table(sample)) if name in numbers]
-    for name, count in found:
-        print(
-            f"fairsilo: warning: column {name!r} has {count} different whole numbers and is taken "
-            f"for a number: if they are codes, give --category {name}",
-            file=sys.stderr,
-        )

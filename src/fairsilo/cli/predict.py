@@ -15,15 +15,27 @@ def predict(
     seed: Annotated[
         int, typer.Option(help="Seed for methods whose predictions are drawn (eo, ceo).")
     ] = 0,
+    sep: Annotated[
+        str | None, typer.Option(help="What separates fields; default as in the run's own table.")
+    ] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign; default the run's.")] = None,
+    thousands: Annotated[
+        str | None, typer.Option(help="Sign between thousands; default the run's.")
+    ] = None,
 ) -> None:
     """Score a table with a saved model: the predicted class and the probability of each class."""
     import sys
+    from dataclasses import replace
 
     from fairsilo.run.predict import score_table, write_table
+    from fairsilo.run.store import load
 
     if out.suffix not in (".csv", ".parquet"):
         raise FairSiloError(f"--out {out} must end in .csv or .parquet")
-    scores, warnings = score_table(model, data, seed)
+    told = {"sep": sep, "decimal": decimal, "thousands": thousands}
+    given = {name: value for name, value in told.items() if value is not None}
+    dialect = replace(load(model).dialect, **given) if given else None
+    scores, warnings = score_table(model, data, seed, dialect)
     for warning in warnings:
         print(f"fairsilo: warning: {warning}", file=sys.stderr)
     write_table(scores, out)

@@ -70,6 +70,19 @@ OPTIONS: dict[str, Declared] = {
         Text, None, "Columns that are categories though their cells are numbers: COW,MAR.", DATA
     ),
     "number": Declared(Text, None, "Columns that are numbers: AGE,HOURS.", DATA),
+    "drop": Declared(Text, None, "Columns that are no features: id,remark.", DATA),
+    "features": Declared(
+        Text, None, "The only columns that are features: age,job. Default: all others.", DATA
+    ),
+    "groupless": Declared(
+        str, "train",
+        "Rows without a group: train (in the objective, compared with nobody) or refuse.", DATA,
+    ),
+    "sep": Declared(str, ",", "What separates the fields of a CSV file: , ; | or TAB.", DATA),
+    "decimal": Declared(str, ".", "Decimal sign of a CSV file: . or ,", DATA),
+    "thousands": Declared(
+        str, "", "Sign between thousands in a CSV file: , . ' _ or a space.", DATA
+    ),
     "variant": Declared(
         str, "default", "Variant of a named data set (see `data list`).", DATA
     ),
@@ -160,6 +173,8 @@ OPTIONS: dict[str, Declared] = {
 }  # fmt: skip
 """Every option of `fairsilo train` that says what is trained; the names are those of `Options`."""
 
+LISTS = ("category", "number", "drop", "features")
+"""Those that are lists of columns with commas."""
 SIMULATED = ("client", "clients", "partition", "alpha", "engine", "min_cell", "dp_noise")
 """Those that only a simulation has: over a network the silos are who they are."""
 AGREED = tuple(
@@ -206,7 +221,7 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
             raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
         values["epsilon"], values["epsilons"] = limits_of(epsilon)
     values["groups"] = None if groups is None else names_of("groups", groups)
-    for name in ("category", "number"):
+    for name in LISTS:
         given_names = values.pop(name, None)
         values[name] = () if given_names is None else names_of(name, given_names)
     values["dp_split"] = shares(values["dp_split"])
@@ -232,4 +247,6 @@ def option(name: str) -> Any:
 
 Data, DataDir, Client = option("data"), option("data_dir"), option("client")
 Categories, Numbers = option("category"), option("number")
+Drop, Features, Groupless = option("drop"), option("features"), option("groupless")
+Sep, Decimal, Thousands = option("sep"), option("decimal"), option("thousands")
 StartFrom = option("start_from")

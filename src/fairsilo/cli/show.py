@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairsilo.cli.flags import as_typed
 from fairsilo.fairness import NOTIONS
 from fairsilo.report.text import listing
 from fairsilo.run import Run
@@ -135,7 +136,7 @@ def show_run(run: Run, folder: Path) -> None:
     mark = "green" if metrics["converged"] else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
-        console.print(Text(f"note: {note}", style="yellow"))
+        console.print(Text(f"note: {as_typed(note)}", style="yellow"))
     if "solver_why" in metrics:
         console.print(f"solver {metrics['solver_why']}", highlight=False, soft_wrap=True)
     up = metrics["bytes_up"] / max(metrics["clients"], 1)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairsilo.data.columns import column, numbers
+from fairsilo.data.dates import measured
 from fairsilo.data.encoder import Encoder, Scaling
 from fairsilo.data.schema import Number, Schema
 from fairsilo.dp import Message, Plan
@@ -47,8 +47,9 @@ def sensitivity(schema: Schema) -> float:
 def bounded_sums(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
     """The vector of one silo's rows."""
     parts = [np.array([float(len(frame))])]
-    for name, middle, half in bounds_of(schema):
-        values = numbers(column(frame, name), name)
+    features = [one for one in schema.features if isinstance(one, Number)]
+    for feature, (_, middle, half) in zip(features, bounds_of(schema), strict=True):
+        values = measured(frame, feature)
         u = np.clip((values - middle) / half, -1, 1)
         missing = np.isnan(u)
         u = np.where(missing, 0.0, u)

@@ -15,6 +15,12 @@ from numpy.typing import NDArray
 
 from fairsilo.errors import FairSiloError
 
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""The usual words for a missing value: those of pandas."""
+
 
 def column(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
     """Return the column; the error for an unknown name suggests similar ones."""

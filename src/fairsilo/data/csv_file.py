@@ -20,17 +20,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from fairsilo.data.columns import is_truth, respelled, writes_number
+from fairsilo.data.columns import MISSING, is_truth, respelled, writes_number
+from fairsilo.data.dialect import Dialect
 from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
-"""The usual words for a missing value: those of pandas."""
-NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity)\s*", re.IGNORECASE)
-WHOLE = re.compile(r"-?\d{1,19}")
+WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})")
 LONG = re.compile(r"\s*[+-]?\d{20,}\s*")
 """Whole numbers that no number type holds: names, and not numbers."""
 FIRST, BLOCK, LARGEST = 1 << 18, 1 << 22, 1 << 26
@@ -40,12 +35,15 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 WIDER = {pa.int64(): pa.float64(), pa.float64(): TEXT}
 
 
-def read_csv(path: Path, packed: bool, schema: Schema | None) -> pd.DataFrame:
+def read_csv(
+    path: Path, packed: bool, schema: Schema | None, dialect: Dialect | None = None
+) -> pd.DataFrame:
     """The table; columns declared in `schema` have the declared type, whatever the cells."""
+    dialect = dialect or Dialect()
     try:
-        names = _names(path, packed)
-        table = _arrow(path, packed, names, schema)
-        columns = {name: _column(table, name, schema) for name in names}
+        names = _names(path, packed, dialect)
+        table = _arrow(path, packed, names, schema, dialect)
+        columns = {name: _column(table, name, schema, dialect) for name in names}
         return pd.DataFrame(columns, copy=False)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise FairSiloError(f"{path} is not a whole gzip file; write it again") from None
@@ -57,29 +55,31 @@ def _open(path: Path, packed: bool) -> IO[bytes]:
     return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
 
 
-def _records(path: Path, packed: bool, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+def _records(
+    path: Path, packed: bool, dialect: Dialect, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
     """Every record that is not blank, with the line it ends in: slow, for the header and errors."""
     with _open(path, packed) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-        reader = csv.reader(text, strict=strict)
+        reader = csv.reader(text, strict=strict, delimiter=dialect.sep)
         for row in reader:
             if any(field.strip() for field in row):
                 yield reader.line_num, row
 
 
-def _names(path: Path, packed: bool) -> list[str]:
+def _names(path: Path, packed: bool, dialect: Dialect) -> list[str]:
     with _open(path, packed) as raw:
         if b"\0" in raw.read(FIRST):
             raise FairSiloError(f"{path} is binary and not a table; give a CSV file in UTF-8")
     try:
-        next(_records(path, packed))
+        next(_records(path, packed, dialect))
         with _open(path, packed) as raw:
             text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-            names = next(row for row in csv.reader(text) if row)
+            names = next(row for row in csv.reader(text, delimiter=dialect.sep) if row)
     except StopIteration:
         raise FairSiloError(f"{path} is empty; write a table to it") from None
     except csv.Error:
-        raise _no_table(path, packed) from None
+        raise _no_table(path, packed, dialect) from None
     check_names(path, names)
     return names
 
@@ -91,16 +91,19 @@ def check_names(path: Path, names: Sequence[str]) -> None:
             raise FairSiloError(f"column {position} of {path} has no name; name it or remove it")
         if names.index(name) != position - 1:
             raise FairSiloError(f"{path} has two columns named {name!r}; rename one")
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+    marks = [mark for mark in ";\t|," if len(names) == 1 and mark in names[0]]
+    if marks:
+        other = {"\t": "TAB"}.get(marks[0], marks[0])
         raise FairSiloError(
-            f"the fields of {path} are not separated by commas; save it with commas"
+            f"the fields of {path} are separated by {other} and not as expected: give `sep` "
+            f"{other!r}"
         )
 
 
-def _no_table(path: Path, packed: bool) -> FairSiloError:
+def _no_table(path: Path, packed: bool, dialect: Dialect) -> FairSiloError:
     """What is wrong with a file that cannot be cut into rows: a short row is named by its line."""
     try:
-        records = _records(path, packed)
+        records = _records(path, packed, dialect)
         width = len(next(records)[1])
         for line, row in records:
             if len(row) < width:
@@ -116,19 +119,22 @@ def _no_table(path: Path, packed: bool) -> FairSiloError:
     )
 
 
-def _arrow(path: Path, packed: bool, names: Sequence[str], schema: Schema | None) -> pa.Table:
+def _arrow(
+    path: Path, packed: bool, names: Sequence[str], schema: Schema | None, dialect: Dialect
+) -> pa.Table:
     """All columns, each as its narrowest type, or as the schema declares it."""
     declared: dict[str, Any] = {}
     if schema is not None:
         declared = dict.fromkeys(schema.numbers, pa.float64())
+        declared |= dict.fromkeys(schema.dates, TEXT)
         declared |= dict.fromkeys(schema.vocabularies, TEXT)
     types, size = dict.fromkeys(names, pa.int64()), FIRST
     try:
-        _widen(types, path, packed, size)
+        _widen(types, path, packed, size, dialect)
         types |= {name: declared[name] for name in names if name in declared}
         while True:
             try:
-                table = pa.Table.from_batches(_batches(path, packed, types, BLOCK))
+                table = pa.Table.from_batches(_batches(path, packed, types, BLOCK, dialect))
                 break
             except pa.ArrowInvalid as error:
                 found = re.match(r"In CSV column #(\d+): .*invalid value", str(error), re.DOTALL)
@@ -139,37 +145,37 @@ def _arrow(path: Path, packed: bool, names: Sequence[str], schema: Schema | None
                 if size < LARGEST:
                     # Other columns may need the same: look at more, not at the file once for each.
                     size *= 8
-                    _widen(types, path, packed, size)
+                    _widen(types, path, packed, size, dialect)
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error):
             raise FairSiloError(f"{path} has column names but no rows; add rows") from None
         if "UTF8" in str(error):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, str(error)) from None
-        raise _no_table(path, packed) from None
+        raise _no_table(path, packed, dialect) from None
     # A quote that is never closed takes the rest of the file into the last row.
     ends = (str(column[-1].as_py()) for column in table.columns if column.type == TEXT)
     if any("\n" in end for end in ends):
         try:
-            for _ in _records(path, packed, strict=True):
+            for _ in _records(path, packed, dialect, strict=True):
                 pass
         except csv.Error as error:
             if "end of data" in str(error):
-                raise _no_table(path, packed) from None
+                raise _no_table(path, packed, dialect) from None
     return table.unify_dictionaries()
 
 
-def _widen(types: dict[str, Any], path: Path, packed: bool, size: int) -> None:
+def _widen(types: dict[str, Any], path: Path, packed: bool, size: int, dialect: Dialect) -> None:
     """Make every type wide enough for the cells of the first bytes."""
-    first = next(_batches(path, packed, dict.fromkeys(types, pa.string()), size), None)
+    first = next(_batches(path, packed, dict.fromkeys(types, pa.string()), size, dialect), None)
     if first is None or not first.num_rows:
         raise FairSiloError(f"{path} has column names but no rows; add rows")
     rank = [pa.int64(), pa.float64(), TEXT]
     for name, kind in types.items():
-        types[name] = max(kind, _guessed(first[name]), key=rank.index)
+        types[name] = max(kind, _guessed(first[name], dialect), key=rank.index)
 
 
 def _batches(
-    path: Path, packed: bool, types: Mapping[str, Any], size: int
+    path: Path, packed: bool, types: Mapping[str, Any], size: int, dialect: Dialect
 ) -> Iterator[pa.RecordBatch]:
     # Arrow wants the whole header in the first block.
     size = max(size, 2 * sum(len(name.encode()) + 3 for name in types))
@@ -178,25 +184,29 @@ def _batches(
             raw,
             arrow_csv.ReadOptions(block_size=size, use_threads=False),
             arrow_csv.ParseOptions(
+                delimiter=dialect.sep,
                 newlines_in_values=True,
                 invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
             ),
             arrow_csv.ConvertOptions(
-                column_types=types, null_values=list(MISSING), strings_can_be_null=False
+                column_types=types,
+                null_values=list(MISSING),
+                strings_can_be_null=False,
+                decimal_point=dialect.decimal,
             ),
         )
 
 
-def _guessed(column: pa.Array) -> pa.DataType:
+def _guessed(column: pa.Array, dialect: Dialect) -> pa.DataType:
     """The narrowest type that all cells of the first block have."""
     texts = set(column.unique().to_pylist()).difference(MISSING)
     if texts and all(map(WHOLE.fullmatch, texts)):
         return pa.int64()
-    numbers = texts and all(map(NUMBER.fullmatch, texts))
+    numbers = texts and all(map(dialect.plain.fullmatch, texts))
     return pa.float64() if numbers and not any(map(LONG.fullmatch, texts)) else TEXT
 
 
-def _column(table: pa.Table, name: str, schema: Schema | None) -> Any:
+def _column(table: pa.Table, name: str, schema: Schema | None, dialect: Dialect) -> Any:
     """A column as pandas has it: numbers, or a category, whose texts are read one by one."""
     column = table[name]
     if column.type != TEXT:
@@ -210,11 +220,28 @@ def _column(table: pa.Table, name: str, schema: Schema | None) -> Any:
         missing = MISSING if all(map(writes_number, declared)) else ("",)
         spelled = [one if one in missing else respelled(one, declared) for one in texts]
         return _category(codes, spelled, missing)
+    if schema is not None and name in schema.dates:
+        return _category(codes, texts, MISSING)
+    return _read(codes, texts, dialect, schema is not None and name in schema.numbers)
+
+
+def _read(codes: Any, texts: Sequence[str], dialect: Dialect, meant: bool) -> Any:
+    """A column of texts as numbers where all of them are, as true and false, or as it stands.
+
+    `meant`: the column is declared to hold numbers, and every cell is read by itself.
+    """
     known = [one for one in texts if one not in MISSING]
-    if all(map(NUMBER.fullmatch, known)) and not any(map(LONG.fullmatch, known)):
-        values = [np.nan if one in MISSING else float(one) for one in texts]
-        return np.array([*values, np.nan])[codes]
-    if (schema is not None and name in schema.numbers) or all(map(is_truth, known)):
+    long = not meant and any(map(LONG.fullmatch, known))
+    # Most columns of texts are known by the first.
+    if not long and (meant or not known or dialect.number(known[0]) is not None):
+        read = {one: dialect.number(one) for one in known}
+        if None not in read.values():
+            return np.array([*(read.get(one, np.nan) for one in texts), np.nan], float)[codes]
+        if meant:
+            # What can be read is, cell by cell; what cannot is left as it stands.
+            spelled = [one if read.get(one) is None else repr(read[one]) for one in texts]
+            return _category(codes, spelled, MISSING)
+    if all(map(is_truth, known)):
         spelled = [one.strip().capitalize() if is_truth(one) else one for one in texts]
         return _category(codes, spelled, MISSING)
     return _category(codes, texts, ("",))

@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
 from fairsilo.coded import Coded, Table, dense
-from fairsilo.data.columns import column, numbers, positions
+from fairsilo.data.columns import column, positions
+from fairsilo.data.dates import measured
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError
 
@@ -36,8 +37,8 @@ class EncoderSums:
         """Sum the numeric columns of one table; missing cells count in `rows` alone."""
         names = schema.numbers
         count, total, squares = np.zeros((3, len(names)))
-        for k, name in enumerate(names):
-            values = numbers(column(frame, name), name)
+        for k, feature in enumerate(f for f in schema.features if isinstance(f, Number)):
+            values, name = measured(frame, feature), feature.name
             present = values[~np.isnan(values)]
             with np.errstate(over="ignore"):
                 count[k], total[k] = len(present), present.sum()
@@ -122,17 +123,16 @@ class Encoder:
         """For each of `widths`, the numbers, or the index of the hot column (-1 if all zero)."""
         scalings = iter(self.scalings)
         for feature in self.schema.features:
-            series = column(frame, feature.name)
             if isinstance(feature, Number):
                 scaling = next(scalings)
-                z = (numbers(series, feature.name) - scaling.mean) / scaling.scale
+                z = (measured(frame, feature) - scaling.mean) / scaling.scale
                 missing = np.isnan(z)
                 # A missing number is replaced by the federated mean, which encodes as 0.
                 yield np.where(missing, 0.0, z)
                 if scaling.missing:
                     yield missing.astype(np.int64) - 1
             elif _width(feature):
-                yield _hot(series, feature)
+                yield _hot(column(frame, feature.name), feature)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, int]:
         """Count the cells outside the vocabulary, for each category column that has any.

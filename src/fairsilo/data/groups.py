@@ -15,6 +15,8 @@ from fairsilo.errors import FairSiloError
 
 POOLED = "(other)"
 """The name of the group made of the pooled small groups."""
+NO_GROUP = "(none)"
+"""The name of the rows without a group: they train the objective, and are compared with nobody."""
 
 
 def texts(series: pd.Series[Any]) -> list[str]:
@@ -32,12 +34,9 @@ def intersections(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
 
 
 def group_of(frame: pd.DataFrame, schema: Schema) -> pd.Series[Any]:
-    """The group of every row by the schema; of several columns, none may have empty cells."""
+    """The group of every row by the schema, missing where one of its columns is empty."""
     names = schema.group_columns or (schema.group,)
-    columns = [column(frame, name) for name in names]
-    if len(columns) > 1:
-        _check_filled(columns)
-    series = intersections(columns)
+    series = crossed([column(frame, name) for name in names])
     if not schema.pooled:
         return series
     values, spelled = codes_and_texts(series)
@@ -45,21 +44,50 @@ def group_of(frame: pd.DataFrame, schema: Schema) -> pd.Series[Any]:
     return series.astype(object).where(~small[values], POOLED)
 
 
+def crossed(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
+    """The intersections, missing where one of the columns is."""
+    filled = np.logical_and.reduce([series.notna() for series in columns])
+    if len(columns) == 1 or filled.all():
+        return intersections(columns)
+    groups = pd.Series(None, index=columns[0].index, dtype=object)
+    groups[filled] = intersections([series[filled] for series in columns])
+    return groups
+
+
+def with_groupless(groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups, and after them the rows that have none."""
+    if NO_GROUP in groups:
+        raise FairSiloError(
+            f"there is a group named {NO_GROUP!r} already, the name of rows without a group: "
+            "rename it"
+        )
+    return (*groups, NO_GROUP)
+
+
 def grouped_by(
-    schema: Schema, frame: pd.DataFrame, names: tuple[str, ...], *, drop: bool = False
+    schema: Schema,
+    frame: pd.DataFrame,
+    names: tuple[str, ...],
+    *,
+    drop: bool = False,
+    groupless: bool = True,
 ) -> Schema:
     """The schema with other groups: the values of one column, or the intersections of several.
 
-    `drop` removes these columns from the features.
+    `drop` removes these columns from the features. Unless `groupless`, empty cells are an error.
     """
     columns = [column(frame, name) for name in names]
-    _check_filled(columns)
-    groups = vocabulary(intersections(columns))
+    if not groupless:
+        _check_filled(columns)
+    series = crossed(columns)
+    groups = vocabulary(series)
     if len(groups) < 2:
         raise FairSiloError(
             f"group column {BETWEEN.join(names)!r} needs at least two values but has only "
             f"{groups[0] if groups else None!r}: choose another column"
         )
+    if series.isna().any():
+        groups = with_groupless(groups)
     kept = tuple(f for f in schema.features if not (drop and f.name in names))
     if not kept:
         raise FairSiloError("no column is left as a feature; add feature columns to the table")
@@ -92,10 +120,11 @@ def small_groups(cells: NDArray[np.int64], smallest: int) -> list[int]:
 
 def pool(schema: Schema, cells: NDArray[np.int64], smallest: int) -> Schema:
     """The schema with its small groups replaced by one, "(other)", listed last."""
-    small = small_groups(cells, smallest)
+    own = [g for g, name in enumerate(schema.groups) if name != NO_GROUP]
+    small = small_groups(cells[own], smallest)
     if len(small) < 2:
         return schema
-    pooled = tuple(schema.groups[g] for g in small)
+    pooled = tuple(schema.groups[own[g]] for g in small)
     rest = tuple(name for name in schema.groups if name not in pooled)
     if POOLED in rest:
         raise FairSiloError(

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairsilo.data.columns import column, positions, vocabulary
-from fairsilo.data.groups import group_of
+from fairsilo.data.groups import NO_GROUP, group_of
 from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 
@@ -17,14 +17,31 @@ def build_labels(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return class index and group index of every row, in the order of the schema."""
     y = _indices(column(frame, schema.label), schema.label, "class", schema.classes)
-    s = _indices(group_of(frame, schema), schema.group, "group", schema.groups)
-    return y, s
+    return y, groups_in(frame, schema)
+
+
+def groups_in(frame: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
+    """The group index of every row; a row without a group needs the group of those."""
+    series = group_of(frame, schema)
+    place = positions(series, schema.groups)
+    if NO_GROUP in schema.groups:
+        place = np.where(place == -1, schema.groups.index(NO_GROUP), place)
+    return _checked(place, series, schema.group, "group", schema.groups)
 
 
 def _indices(
     series: "pd.Series[Any]", name: str, noun: str, values: tuple[str, ...]
 ) -> NDArray[np.int64]:
-    place = positions(series, values)
+    return _checked(positions(series, values), series, name, noun, values)
+
+
+def _checked(
+    place: NDArray[np.int64],
+    series: "pd.Series[Any]",
+    name: str,
+    noun: str,
+    values: tuple[str, ...],
+) -> NDArray[np.int64]:
     missing = int(np.sum(place == -1))
     if missing:
         raise FairSiloError(

@@ -33,6 +33,14 @@ class Number(BaseModel):
         return self
 
 
+class Date(Number):
+    """A date, a numeric feature too: days since 1970-01-01, with a fraction for the time of day."""
+
+    kind: Literal["date"] = "date"  # type: ignore[assignment]
+    format: str = ""
+    """How its texts are written, such as %d.%m.%Y; "" if the column has a type of dates."""
+
+
 class Category(BaseModel):
     """A categorical feature, one-hot over a declared vocabulary.
 
@@ -49,7 +57,7 @@ class Category(BaseModel):
     other: bool = False
 
 
-Feature = Annotated[Number | Category, Field(discriminator="kind")]
+Feature = Annotated[Number | Date | Category, Field(discriminator="kind")]
 
 
 class Schema(BaseModel):
@@ -74,6 +82,11 @@ class Schema(BaseModel):
     def numbers(self) -> tuple[str, ...]:
         """The names of the numeric features, in order."""
         return tuple(f.name for f in self.features if isinstance(f, Number))
+
+    @property
+    def dates(self) -> dict[str, str]:
+        """Of the numeric features those that are dates, and how they are written."""
+        return {f.name: f.format for f in self.features if isinstance(f, Date)}
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairsilo.data.columns import codes_and_texts, is_number
 from fairsilo.data.csv_file import check_names, read_csv
+from fairsilo.data.dialect import Dialect
 from fairsilo.data.schema import Schema
 from fairsilo.errors import FairSiloError
 
@@ -19,7 +20,9 @@ CLIENT_COLUMN = "client"
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
-def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+def read_table(
+    path: str | Path, schema: Schema | None = None, dialect: Dialect | None = None
+) -> pd.DataFrame:
     """Read a .csv, .csv.gz or .parquet file, or all such files of a folder, one per client.
 
     A folder's table has the column `client` with the file names without their suffix.
@@ -28,21 +31,22 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     missing. The usual words for a missing value (NA, NaN, None, null and the like) are missing too
     in a column that otherwise holds numbers or true/false, or nothing; in a text column they are
     ordinary text, since a group may have that name. Columns declared in `schema` have the declared
-    type, and each of their cells is read by itself.
+    type, and each of their cells is read by itself. `dialect`: how CSV files are written. A number
+    may have a percent sign; a number that begins with a further zero is a text, such as 00012.
     """
     path = Path(path)
     if path.is_dir():
-        return _read_folder(path, schema)
+        return _read_folder(path, schema, dialect)
     if not path.exists():
         raise FairSiloError(f"there is no file {path}; check the path")
-    return _read_file(path, schema)
+    return _read_file(path, schema, dialect)
 
 
 def _suffix(path: Path) -> str | None:
     return next((s for s in SUFFIXES if path.name.lower().endswith(s)), None)
 
 
-def _read_folder(folder: Path, schema: Schema | None) -> pd.DataFrame:
+def _read_folder(folder: Path, schema: Schema | None, dialect: Dialect | None) -> pd.DataFrame:
     paths = sorted(p for p in folder.iterdir() if _suffix(p) and not p.name.startswith("."))
     if not paths:
         raise FairSiloError(
@@ -53,7 +57,7 @@ def _read_folder(folder: Path, schema: Schema | None) -> pd.DataFrame:
         client = path.name[: -len(_suffix(path) or "")]
         if client in tables:
             raise FairSiloError(f"two files in {folder} are named {client!r}; keep one per client")
-        tables[client] = _read_file(path, schema)
+        tables[client] = _read_file(path, schema, dialect)
     (first_name, first), *others = tables.items()
     if CLIENT_COLUMN in first.columns:
         raise FairSiloError(
@@ -102,7 +106,7 @@ def _check_alike(
             )
 
 
-def _read_file(path: Path, schema: Schema | None) -> pd.DataFrame:
+def _read_file(path: Path, schema: Schema | None, dialect: Dialect | None) -> pd.DataFrame:
     suffix = _suffix(path)
     if suffix is None:
         raise FairSiloError(f"{path} is neither .csv, .csv.gz nor .parquet; convert it to one")
@@ -110,7 +114,7 @@ def _read_file(path: Path, schema: Schema | None) -> pd.DataFrame:
         if not path.stat().st_size:
             raise FairSiloError(f"{path} is empty; write a table to it")
         if suffix != ".parquet":
-            return read_csv(path, suffix == ".csv.gz", schema)
+            return read_csv(path, suffix == ".csv.gz", schema, dialect)
         frame = _parquet(path)
     except OSError as error:
         raise FairSiloError(f"cannot read {path} ({error.strerror}); check the path") from error

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from fairsilo.arrays import Ints
 from fairsilo.data.columns import distinct, positions
-from fairsilo.data.groups import intersections, texts
+from fairsilo.data.groups import NO_GROUP, crossed, texts
 from fairsilo.method import METHODS
 from fairsilo.partition import by_column
 
@@ -96,22 +96,21 @@ def sensitive_of(values: Any, rows: int) -> tuple[pd.Series[Any], tuple[str, ...
             )
         frame = pd.DataFrame(array).infer_objects()
     same_length("sensitive_features", len(frame), rows)
-    missing = int(frame.isna().any(axis=1).sum())
-    if missing:
-        raise ValueError(
-            f"sensitive_features is empty in {missing} rows: fill these cells, with a group such "
-            "as 'unknown', or leave the rows out"
-        )
     names = tuple(str(name) for name in frame.columns)
-    if frame.shape[1] == 1:
-        return frame.iloc[:, 0], names
-    return intersections([frame.iloc[:, k] for k in range(frame.shape[1])]), names
+    return crossed([frame.iloc[:, k] for k in range(frame.shape[1])]), names
 
 
 def group_indices(groups: pd.Series[Any], known: Sequence[str], pooled: Sequence[str] = ()) -> Ints:
     """The index of each row's group among the known groups; pooled groups count as the last."""
     place = positions(groups, [*known, *pooled])
     place = np.minimum(place, len(known) - 1)
+    if NO_GROUP in known:
+        place = np.where(place == -1, known.index(NO_GROUP), place)
+    if (place == -1).any():
+        raise ValueError(
+            f"sensitive_features is empty in {int((place == -1).sum())} rows, and no training row "
+            "was: fill these cells, or leave the rows out"
+        )
     if (place < 0).any():
         unknown = texts(groups[place < 0])[0]
         raise ValueError(

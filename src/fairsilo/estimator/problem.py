@@ -12,7 +12,7 @@ import pandas as pd
 from fairsilo.arrays import Ints
 from fairsilo.data import Schema, infer_schema
 from fairsilo.data.columns import vocabulary
-from fairsilo.data.groups import POOLED
+from fairsilo.data.groups import POOLED, with_groupless
 from fairsilo.data.schema import Feature
 from fairsilo.dp import Mechanism
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
@@ -60,6 +60,8 @@ class Compared:
                 "sensitive_features with at least two values, or two of them as groups"
             )
         protected = tuple(protected_classes(classes, protected_class))
+        if sensitive.isna().any():
+            found = with_groupless(found)
         return cls(found, group_indices(sensitive, found), wanted, protected, columns)
 
 

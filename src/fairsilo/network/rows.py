@@ -15,7 +15,8 @@ import pandas as pd
 
 from fairsilo.arrays import Ints
 from fairsilo.data.columns import column, distinct, positions, readable
-from fairsilo.data.groups import group_of
+from fairsilo.data.dates import days
+from fairsilo.data.groups import NO_GROUP, group_of
 from fairsilo.data.sample import build_labels
 from fairsilo.data.schema import Schema
 from fairsilo.network.federation_file import FederationFile
@@ -46,13 +47,22 @@ def _split_privately(frame: pd.DataFrame, agreed: FederationFile) -> tuple[Part,
     schema = agreed.table
     assert agreed.split is not None
     named = [column(frame, name) for name in schema.group_columns or (schema.group,)]
-    frame = frame[np.logical_and.reduce([series.notna() for series in named])]
+    if NO_GROUP not in schema.groups:
+        frame = frame[np.logical_and.reduce([series.notna() for series in named])]
     y = positions(column(frame, schema.label), schema.classes)
     s = positions(group_of(frame, schema), schema.groups)
+    if NO_GROUP in schema.groups:
+        s = np.where(s == -1, schema.groups.index(NO_GROUP), s)
     words = np.array([str(cell).strip().lower() for cell in column(frame, agreed.split)], object)
-    read = frame.assign(**{name: readable(column(frame, name)) for name in schema.numbers})
+    read = frame.assign(**{name: _readable(frame, name, schema) for name in schema.numbers})
     train, test = (_part(read, y, s, (y >= 0) & (s >= 0) & np.equal(words, part)) for part in PARTS)
     return train, test
+
+
+def _readable(frame: pd.DataFrame, name: str, schema: Schema) -> npt.NDArray[np.float64]:
+    """Every cell by itself: a number, the days of a date, or missing."""
+    series = column(frame, name)
+    return days(series, schema.dates[name]) if name in schema.dates else readable(series)
 
 
 def _part(frame: pd.DataFrame, y: Ints, s: Ints, chosen: npt.NDArray[np.bool_]) -> Part:

@@ -27,6 +27,10 @@ class Settings(BaseModel):
     federation: Path
     data: Path | None = None
     """A CSV or Parquet file, or instead of it:"""
+    sep: str = ","
+    decimal: str = "."
+    thousands: str = ""
+    """How a CSV file is written, as `fairsilo train` has these options."""
     url: str | None = None
     """A database as SQLAlchemy addresses it, with a `query`."""
     query: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairsilo.data.dialect import Dialect
 from fairsilo.data.schema import Schema
 from fairsilo.data.table import read_table
 from fairsilo.errors import FairSiloError
@@ -13,7 +14,8 @@ from fairsilo.network.settings import Settings
 def read_rows(settings: Settings, schema: Schema) -> pd.DataFrame:
     """The silo's rows, as its own settings name them; the columns are what the schema says."""
     if settings.data is not None:
-        return read_table(settings.data, schema)
+        dialect = Dialect(settings.sep, settings.decimal, settings.thousands)
+        return read_table(settings.data, schema, dialect)
     assert settings.url is not None
     assert settings.query is not None
     return read_sql(settings.url, settings.query)

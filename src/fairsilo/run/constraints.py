@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairsilo.data import Schema
+from fairsilo.data.groups import NO_GROUP
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import DEFAULT, NOTIONS, Constraint, Dgeo, comparisons
 from fairsilo.fairness.words import sides_of
@@ -78,7 +79,7 @@ def protected_of(schema: Schema, wanted: str) -> list[int]:
 
 def groups_of(schema: Schema, wanted: Sequence[str] | None) -> tuple[str, ...]:
     """The groups to compare, at least two; all that there are unless some are named."""
-    groups = tuple(wanted or schema.groups)
+    groups = tuple(wanted or (name for name in schema.groups if name != NO_GROUP))
     for group in groups:
         if group in schema.pooled:
             raise FairSiloError(

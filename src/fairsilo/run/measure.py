@@ -13,6 +13,7 @@ import numpy as np
 
 from fairsilo.arrays import Ints
 from fairsilo.coded import Table
+from fairsilo.data.groups import NO_GROUP
 from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
@@ -97,6 +98,7 @@ def measure(
     outcome, schema = trained.outcome, posed.schema
     whole = reduce(add, (one.tally for one in test))
     limit = float(np.max(problem.epsilon)) if limited else None
+    test_figures = {**on_average(posed, test), **without_group(posed, test[0].tally)}
     found = {
         "method": options.method,
         **({} if options.after is None else {"after": options.after}),
@@ -115,7 +117,7 @@ def measure(
         "train": training.figures,
         "test": {
             "rows": int(test[0].tally.counts.sum()),
-            **on_average(posed, test),
+            **test_figures,
             "cells": cells_of([one.tally for one in test], schema.groups, schema.classes),
             **_claims(posed, test),
         },
@@ -132,7 +134,11 @@ def measure(
         **penalty_of(options, problem),
         "solver_why": why_solver(options, problem.model.size),
         "peak_memory": peak_memory(),
-        "notes": [*trained.notes, *idle_limit(options, problem, outcome)],
+        "notes": [
+            *trained.notes,
+            *idle_limit(options, problem, outcome),
+            *groupless_note(training.figures, test_figures),
+        ],
         "by_client": training.by_client,
     }
     return without_figures(found) if outcome.status is Status.DIVERGED else found
@@ -172,12 +178,33 @@ def training_of(
             "rate_gap": deo(whole, pairs),
             "dgeo_mean": mean,
             "dgeo_pooled": dgeo_pooled(whole, pairs),
+            **without_group(posed, whole),
         },
         by_client=clients_of(by_client, pairs),
         reason=reason,
         common=int(np.argmax(whole.cells.sum(axis=0))),
         gaps=[gaps_of(whole, pair) for pair in pairs],
     )
+
+
+def without_group(posed: Posed, tally: Tally) -> dict[str, int]:
+    """How many rows have no group, where some may."""
+    names = posed.schema.groups
+    if NO_GROUP not in names or NO_GROUP in posed.groups:
+        return {}
+    return {"without_group": int(tally.cells[names.index(NO_GROUP)].sum())}
+
+
+def groupless_note(train: Metrics, test: Metrics) -> list[str]:
+    """Say that rows have no group."""
+    if not (train.get("without_group") or test.get("without_group")):
+        return []
+    known = train.get("without_group")
+    training = "" if known is None else f"{known:,} training rows and "
+    return [
+        f"{training}{test['without_group']:,} test rows have no group: they count in the "
+        "objective and in accuracy, and are compared with nobody"
+    ]
 
 
 def constraint_gaps(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairsilo.data.dialect import Dialect
 from fairsilo.dp import Split
 from fairsilo.engine import ENGINES
 from fairsilo.errors import FairSiloError
@@ -19,6 +20,7 @@ from fairsilo.partition import KINDS
 from fairsilo.solver import SOLVERS, Solver
 
 ESTIMATORS = ("mean", "pooled")
+GROUPLESS = ("train", "refuse")
 NOISE = ("shared", "full")
 ALPHA = 0.5
 EPSILON = 0.05
@@ -46,6 +48,15 @@ class Options:
     """Columns that are categories whatever they look like, such as codes."""
     number: tuple[str, ...] = ()
     """Columns that are numbers."""
+    drop: tuple[str, ...] = ()
+    """Columns that are no features."""
+    features: tuple[str, ...] = ()
+    """The only columns that are features; none named: all."""
+    groupless: str = "train"
+    """What becomes of rows without a group: they train the objective only, or are refused."""
+    sep: str = ","
+    decimal: str = "."
+    thousands: str = ""
     client: str | None = None
     clients: int | None = None
     partition: str = "iid"
@@ -82,6 +93,10 @@ class Options:
     dp_noise: str = "shared"
 
     def __post_init__(self) -> None:
+        for name in ("category", "number", "drop", "features"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        choose("groupless", self.groupless, GROUPLESS)
+        _ = self.dialect
         for name, known in (("method", METHODS), ("model", MODELS), ("notion", NOTIONS)):
             object.__setattr__(self, name, known.name_of(getattr(self, name)))
         choose("method", self.method, METHODS)
@@ -144,6 +159,11 @@ class Options:
     def solver_name(self) -> str | None:
         """The solver's name, where one is asked for."""
         return self.solver if isinstance(self.solver, str | None) else self.solver.name
+
+    @property
+    def dialect(self) -> Dialect:
+        """How CSV files are written."""
+        return Dialect(self.sep, self.decimal, self.thousands)
 
     def _check_compared(self) -> None:
         """Validate notion, against, epsilon and pool."""

@@ -7,16 +7,22 @@ import pandas as pd
 
 from fairsilo.data import build_labels, read_table, write_atomic
 from fairsilo.data.columns import column
+from fairsilo.data.dialect import Dialect
 from fairsilo.predictor.committee import Committee
 from fairsilo.run.options import check_seed
 from fairsilo.run.store import Saved, load
 
 
-def score_table(folder: Path, data: Path, seed: int = 0) -> tuple[pd.DataFrame, list[str]]:
-    """Predicted class and class probabilities of every row, and what to warn of."""
+def score_table(
+    folder: Path, data: Path, seed: int = 0, dialect: Dialect | None = None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Predicted class and class probabilities of every row, and what to warn of.
+
+    `dialect`: how a CSV file is written; None is as the run's own table was.
+    """
     check_seed(seed)
     saved = load(folder)
-    frame = read_table(data, saved.schema)
+    frame = read_table(data, saved.schema, dialect or saved.dialect)
     x = saved.encoder.encode(frame)
     s = _groups(saved, frame)
     members = saved.predictors

@@ -24,7 +24,8 @@ from fairsilo.data import (
     read_table,
     schema_of,
 )
-from fairsilo.data.columns import as_declared
+from fairsilo.data.columns import as_declared, column
+from fairsilo.data.infer import warn_of_codes
 from fairsilo.dp import Mechanism, smallest_sum
 from fairsilo.engine import Clientwise, Pooled, Private, silos_of
 from fairsilo.errors import FairSiloError
@@ -36,6 +37,9 @@ from fairsilo.run.constraints import one_or_more, protected_of
 from fairsilo.run.options import Options
 from fairsilo.run.problem import Posed, check_rows, pose
 from fairsilo.run.split import owners, share_out
+
+COLUMNS = ("category", "number", "drop", "features")
+"""Options that say what the columns of an own table are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +166,7 @@ def group_features(options: Options, schema: Schema) -> tuple[str, ...]:
 
 def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
-    if is_named(options, "label", "client", "split", "schema", "category", "number"):
+    if is_named(options, "label", "client", "split", "schema", *COLUMNS):
         known = DATASETS[options.data]
         frame = load(options.data, data_dir=options.data_dir, variant=options.variant)
         own = options.group is not None
@@ -183,7 +187,7 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
                 f"`protected_class` (the named data sets are {', '.join(DATASETS)})"
             )
     declared = None if options.schema is None else _declared(options)
-    frame = read_table(options.data, declared)
+    frame = read_table(options.data, declared, options.dialect)
     if Path(options.data).is_dir():
         dealt = options.clients is not None or options.partition != "iid"
         if dealt or options.client is not None:
@@ -195,24 +199,38 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     assert options.label is not None
     assert options.group is not None
     if declared is not None:
-        if options.category or options.number:
-            raise FairSiloError(
-                f"`category` and `number` are in the file {options.schema}: leave them out"
-            )
+        for name in COLUMNS:
+            if getattr(options, name):
+                raise FairSiloError(f"`{name}` is in the file {options.schema}: leave it out")
         return frame, declared, options
     frame = as_declared(frame, options.category, options.number)
-    exclude = [name for name in (options.client, options.split) if name is not None]
     by = one_or_more("group", options.group, tuple(frame.columns))
     schema = infer_schema(
         frame,
         label=options.label,
         group=by[0],
-        exclude=exclude,
+        exclude=left_out(frame, options),
         drop_group=options.drop_group and len(by) == 1,
+        told=(*options.category, *options.number),
+        groupless=options.groupless == "train",
     )
     if len(by) > 1:
         schema = _grouped(schema, frame, by, options)
+    warn_of_codes(frame, set(schema.numbers) - {*options.number})
     return frame, schema, options
+
+
+def left_out(frame: pd.DataFrame, options: Options) -> list[str]:
+    """The columns that are no features: those that say who, which part, or nothing by choice."""
+    named = [name for name in (options.client, options.split, *options.drop) if name is not None]
+    if options.features:
+        for name in options.features:
+            if name in {*named, options.label}:
+                raise FairSiloError(f"column {name!r} is in `features` and is no feature: name one")
+            column(frame, name)
+        kept = {*options.features, options.label}
+        named += [name for name in frame.columns if name not in kept]
+    return list(dict.fromkeys(named))
 
 
 def is_named(options: Any, *fixed: str) -> bool:
@@ -257,4 +275,6 @@ def _grouped(schema: Schema, frame: pd.DataFrame, by: tuple[str, ...], options: 
     """The schema with the groups of these columns; the label cannot be among them."""
     if schema.label in by:
         raise FairSiloError(f"`group` names the label {schema.label!r}: choose other columns")
-    return grouped_by(schema, frame, by, drop=options.drop_group)
+    return grouped_by(
+        schema, frame, by, drop=options.drop_group, groupless=options.groupless == "train"
+    )

@@ -12,6 +12,7 @@ from safetensors.numpy import save as save_tensors
 
 from fairsilo import __version__
 from fairsilo.data import Encoder, Schema, write_atomic
+from fairsilo.data.dialect import Dialect
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.words import sides_of
 from fairsilo.model import MODELS
@@ -39,6 +40,13 @@ class Saved:
     schema: Schema
     description: dict[str, Any]
     metrics: Metrics
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the run's own CSV files were written."""
+        told = self.description.get("options", {})
+        names = ("sep", "decimal", "thousands")
+        return Dialect(**{name: str(told[name]) for name in names if name in told})
 
     @property
     def protected(self) -> tuple[str, ...]:

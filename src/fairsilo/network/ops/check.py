@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from fairsilo.data.columns import codes_and_texts, column, numbers, positions, readable
-from fairsilo.data.schema import Category, Number
+from fairsilo.data.columns import codes_and_texts, column, positions, readable
+from fairsilo.data.dates import days, measured
+from fairsilo.data.groups import NO_GROUP
+from fairsilo.data.schema import Category, Date, Number
 from fairsilo.dp import Budget, Ledger
 from fairsilo.dp.budget import ROUNDING
 from fairsilo.errors import FairSiloError
@@ -164,9 +166,12 @@ def _features(frame: pd.DataFrame, agreed: FederationFile, findings: Findings) -
             series = column(frame, feature.name)
             empty = int(series.isna().sum())
             if isinstance(feature, Number) and agreed.dp is not None:
-                empty = int(np.isnan(readable(series)).sum())
+                read = readable(series)
+                if isinstance(feature, Date):
+                    read = days(series, feature.format)
+                empty = int(np.isnan(read).sum())
             elif isinstance(feature, Number):
-                numbers(series, feature.name)
+                measured(frame, feature)
         except FairSiloError as error:
             findings.problems.append(str(error))
             continue
@@ -211,7 +216,7 @@ def _sizes(
         )
     cells = count_cells(train.y, train.s, len(agreed.table.groups), len(agreed.table.classes))
     compared = agreed.groups or agreed.table.groups
-    known = [group for group in compared if group in agreed.table.groups]
+    known = [group for group in compared if group in agreed.table.groups and group != NO_GROUP]
     for group, c in itertools.product(known, agreed.protected):
         name = agreed.table.classes[c]
         rows = int(cells[agreed.table.groups.index(group), c])

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from pydantic import ValidationError
 
 from fairsilo.data import DATASETS, Encoder, read_schema, read_table
-from fairsilo.data.columns import is_number
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
@@ -27,10 +25,6 @@ SAME = (
     "against", "pool", "epsilon", "epsilons", "target_deo", "target_by", "seed", "split",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
-
-
-FEW = 25
-"""A column with at most so many different whole numbers may hold codes."""
 
 
 def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]:
@@ -54,7 +48,10 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
         schema, options = read(replace(options, split=None))[1:]
     else:
         table = replace(options, data=str(sample))
-        if options.split is not None and options.split not in read_table(str(sample)).columns:
+        if (
+            options.split is not None
+            and options.split not in read_table(str(sample), dialect=options.dialect).columns
+        ):
             table = replace(table, split=None)
         schema = read(table)[1]
     if options.protected_class is None:
@@ -64,19 +61,6 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
         for f in schema.features
     )
     return schema.model_copy(update={"features": features}), options
-
-
-def may_be_codes(frame: pd.DataFrame) -> list[tuple[str, int]]:
-    """Columns of few whole numbers, which may name things instead of counting them, with how many.
-
-    Two values are the same as a number and as a category.
-    """
-    found = []
-    for name in map(str, frame.columns):
-        series = frame[name].dropna()
-        if is_number(series) and 2 < series.nunique() <= FEW and (series % 1 == 0).all():
-            found.append((name, int(series.nunique())))
-    return found
 
 
 def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
