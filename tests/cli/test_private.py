@@ -52,6 +52,9 @@ def test_at_the_command_line(fairsilo: Program, options: Options, tmp_path: Path
     dp = json.loads((tmp_path / "run" / "metrics.json").read_text())["dp"]
     assert 7.99 < dp["epsilon_spent"] <= 8
     assert dp["delta"] == 1e-5
+    two, five, ten = (dp["epsilon_of_rows"][rows] for rows in ("2", "5", "10"))
+    assert 16 < two < 0.4 * five < 0.2 * ten, "more than so many times the epsilon"
+    assert f"(of a person with 5 rows: {five:.3g})" in done.stdout
     assert dp["releases"] == sum(one["times"] for one in dp["ledger"]) == 16
 
 
@@ -90,6 +93,7 @@ def test_noise_that_is_not_shared_is_more(options: Options) -> None:
     ("change", "sentence"),
     [
         ({"dp_epsilon": 0.0}, "`dp_epsilon` is 0"),
+        ({"dp_epsilon": 10_000.0}, "`dp_epsilon` is 10000.0: give a number above 0 and at most 100"),
         ({"dp_delta": 1.0}, "`dp_delta` is 1"),
         ({"dp_clip": 0.0}, "`dp_clip` is 0"),
         ({"estimator": "mean"}, "use `estimator` pooled"),
@@ -159,6 +163,7 @@ def test_the_report_says_what_the_noise_does(options: Options, tmp_path: Path) -
     save(run, tmp_path / "run")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "for the noise of differential privacy" in page
+    assert "Of a person who has 2, 5 or 10 of the rows, epsilon is" in page
     assert "Ended after the 2 rounds that the privacy budget pays for" in page
     assert "did not end as it should" not in page
 

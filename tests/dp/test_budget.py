@@ -48,6 +48,26 @@ def test_releases_compose_as_one_by_one() -> None:
     assert delta_by_integral(single, together) == pytest.approx(1e-5, rel=1e-3)
 
 
+@pytest.mark.parametrize("rows", [2, 5, 10])
+def test_a_person_with_several_rows_has_more_than_so_many_times_the_epsilon(rows: int) -> None:
+    """Against the definition and against dp-accounting's privacy loss distributions."""
+    multipliers = [12.0, 12.0, 20.0]
+    told = epsilon_of(tuple(Release("sums", m) for m in multipliers), 1e-5, rows)
+    single = 1 / math.sqrt(sum(m**-2 for m in multipliers))
+    assert delta_by_integral(single / rows, told) == pytest.approx(1e-5, rel=1e-3)
+    accountant = PLDAccountant()
+    for multiplier in multipliers:
+        accountant.compose(dp_accounting.GaussianDpEvent(multiplier / rows))
+    assert told == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
+
+
+def test_five_rows_at_four_are_thirty_and_not_twenty() -> None:
+    """The figures of docs/threat-model.md."""
+    only = (Release("sums", Budget(4.0, 1e-5).total ** -0.5),)
+    told = [epsilon_of(only, 1e-5, rows) for rows in (2, 5, 10)]
+    assert told == pytest.approx([9.1, 29.7, 81.4], abs=0.05)
+
+
 @pytest.mark.parametrize("curvature", [False, True])
 def test_a_plan_spends_its_budget_and_not_more(curvature: bool) -> None:
     budget, rounds = Budget(1.0, 1e-5), 7

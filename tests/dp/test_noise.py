@@ -1,17 +1,17 @@
-"""The noise: its variance, its random source and its grid."""
+"""The noise in a release: its variance, its random source and its grid."""
 
 import math
 import os
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, norm
 
 from fairsilo.arrays import Floats
-from fairsilo.dp import Budget, Ledger, Mechanism, Message, smallest_sum
-from fairsilo.dp.noise import Source, blur, grid, normal
+from fairsilo.dp import Budget, Ledger, Mechanism, Message
+from fairsilo.dp.gaussian import Source
+from fairsilo.dp.noise import blur, grid
 from fairsilo.errors import FairSiloError
-from fairsilo.secagg import default_threshold
+from fairsilo.threshold import default_threshold, smallest_sum
 
 
 def seeded(seed: int) -> Source:
@@ -22,15 +22,10 @@ def mechanism(silos: int, smallest: int, seed: int = 0) -> Mechanism:
     return Mechanism(Ledger(Budget(100.0, 1e-5)), silos, smallest, seeded(seed))
 
 
-def test_noise_is_normal() -> None:
-    draws = normal(50_001, seeded(1))
-    assert len(draws) == 50_001
-    assert kstest(draws, norm.cdf).pvalue > 0.01
-
-
 def test_the_operating_system_is_asked() -> None:
     assert Mechanism(Ledger(Budget(1.0, 1e-5)), 3, 3).source is os.urandom
-    assert not np.array_equal(normal(8), normal(8))
+    nothing, step = np.zeros(8), grid(1.0)
+    assert not np.array_equal(blur(nothing, 1.0, step), blur(nothing, 1.0, step))
 
 
 def released(silos: int, smallest: int, messages: int, seed: int) -> Floats:
@@ -60,6 +55,8 @@ def test_any_sum_that_can_be_opened_has_all_of_the_noise() -> None:
 
 def test_threshold_is_that_of_secure_aggregation() -> None:
     assert [smallest_sum(n) for n in range(3, 200)] == [default_threshold(n) for n in range(3, 200)]
+    assert smallest_sum(50, threshold=40) == 40
+    assert smallest_sum(2, secure=False) == 1
     with pytest.raises(FairSiloError, match="at least 3"):
         smallest_sum(2)
 
@@ -88,3 +85,24 @@ def test_rounding_is_paid_for() -> None:
     assert np.isfinite(small).all()
     noise = coarse.release([Message("sums", np.zeros(many), 1.0, 1.0)])
     assert noise.std() > 1 - 4 / math.sqrt(2 * many)
+
+
+def test_whole_steps_of_noise_are_never_less_than_was_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The standard deviation is rounded up to whole steps, the sensitivity padded for rounding."""
+    asked: list[int] = []
+
+    def noted(size: int, s: int, source: Source) -> Floats:
+        asked.append(s)
+        return np.zeros(size)
+
+    monkeypatch.setattr("fairsilo.dp.noise.discrete_gaussian", noted)
+    for size in (1, 6000):
+        for sensitivity in (0.3, 1.0, 5.7):
+            mechanism(50, 34).release([Message("sums", np.zeros(size), sensitivity, 3.1)])
+            wanted = 3.1 * sensitivity * math.sqrt(50 / 34)
+            step = grid(wanted)
+            assert 2**24 <= asked[-1] < 2**25 + 2**12
+            assert asked[-1] * step >= wanted + 3.1 * math.sqrt(50 / 34) * step * math.sqrt(size)
+            assert asked[-1] * step < 1.0001 * wanted

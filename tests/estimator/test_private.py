@@ -44,7 +44,7 @@ def test_a_private_fit_has_its_price() -> None:
 def test_without_noise_it_is_the_private_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
+    monkeypatch.setattr("fairsilo.dp.noise.discrete_gaussian", lambda size, *_: np.zeros(size))
     path = tmp_path / "rows.csv"
     frame = ROWS.X.assign(label=ROWS.y, client=ROWS.client, part="train")
     # The command line needs test rows; they do not affect the training.

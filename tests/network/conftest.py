@@ -13,7 +13,7 @@ LONGEST = 600
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise; clipping, rounding to the grid and the ledgers stay."""
-    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.zeros(size))
+    monkeypatch.setattr("fairsilo.dp.noise.discrete_gaussian", lambda size, *_: np.zeros(size))
 
 
 @pytest.fixture

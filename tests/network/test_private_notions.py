@@ -24,7 +24,10 @@ CASES: list[dict[str, Any]] = [
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise depends on nothing but how many numbers are drawn, for silos as in simulation."""
-    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.cos(np.arange(size)))
+    monkeypatch.setattr(
+        "fairsilo.dp.noise.discrete_gaussian",
+        lambda size, s, _: np.rint(s * np.cos(np.arange(size))),
+    )
 
 
 @pytest.mark.usefixtures("drawn")

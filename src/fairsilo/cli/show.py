@@ -207,7 +207,8 @@ def price(dp: dict[str, Any], noise: float) -> str:
     """What differential privacy cost, and how far it blurs what is said of the training rows."""
     return (
         f"differential privacy of a training row: epsilon {dp['epsilon_spent']:.4g} of "
-        f"{dp['epsilon']:g} spent in {dp['releases']} releases, delta {dp['delta']:g}; figures on "
+        f"{dp['epsilon']:g} spent in {dp['releases']} releases, delta {dp['delta']:g} (of a person "
+        f"with 5 rows: {dp['epsilon_of_rows']['5']:.3g}); figures on "
         f"training rows carry noise (DGEO: standard deviation {noise:.3f})"
     )
 

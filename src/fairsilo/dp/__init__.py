@@ -1,7 +1,7 @@
 """Differential privacy of silos' releases: budget, noise, clipping bounds, plan."""
 
 from fairsilo.dp.budget import Budget, BudgetSpent, Ledger, Release, epsilon_of
-from fairsilo.dp.mechanism import Mechanism, Message, deviation, share, smallest_sum
+from fairsilo.dp.mechanism import Mechanism, Message, deviation, share
 from fairsilo.dp.plan import Clip, Plan, Split
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "deviation",
     "epsilon_of",
     "share",
-    "smallest_sum",
 ]

@@ -8,11 +8,11 @@ compose exactly: releases with multipliers z_i are together as private as one wi
     1 / z^2 = sum_i 1 / z_i^2
 
 so a plan hands out shares of 1/z^2, and checking whether one more release fits is an addition. The
-epsilon spent is computed by `dp-accounting` from the sequence of releases.
+epsilon of that one mechanism is computed by `dp-accounting`; for somebody with k rows, who moves
+the sums k times as far, it is that of the multiplier z / k.
 """
 
 import math
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -20,8 +20,10 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 
 MARGIN = 1e-6
-"""The part of the budget left unspent: dp-accounting rounds its sums up, and the epsilon it
-computes must not exceed the budget."""
+"""The part of the budget left unspent: noise on a grid is not quite normal noise (docs/privacy.md),
+and the epsilon that an accountant computes must not exceed the budget."""
+LARGEST = 100.0
+"""The largest epsilon of a promise: e^100 to one promises nothing."""
 ROUNDING = 1e-9
 """Relative excess over the budget that is allowed for rounding when shares are added up."""
 
@@ -85,20 +87,19 @@ class Ledger:
     @property
     def epsilon(self) -> float:
         """The epsilon of all releases so far, at the budget's delta."""
-        return epsilon_of(tuple(self.releases), self.budget.delta)
+        return self.epsilon_of_rows(1)
+
+    def epsilon_of_rows(self, rows: int) -> float:
+        """The epsilon of somebody who has so many rows, at the budget's delta."""
+        return epsilon_of(tuple(self.releases), self.budget.delta, rows)
 
 
-def epsilon_of(releases: tuple[Release, ...], delta: float) -> float:
-    """The epsilon at `delta` of all releases composed, by dp-accounting."""
+def epsilon_of(releases: tuple[Release, ...], delta: float, rows: int = 1) -> float:
+    """The epsilon at `delta` of all releases composed, for somebody with so many rows."""
     if not releases:
         return 0.0
-    accounting, accountant = accountant_of_losses()
-    counts = Counter(one.multiplier for one in releases)
-    # Equal releases are first merged into one, which is exact and saves a convolution for each;
-    # the tests compose them one by one and get the same number.
-    for multiplier, count in counts.items():
-        accountant.compose(accounting.GaussianDpEvent(multiplier / math.sqrt(count)))
-    return float(accountant.get_epsilon(delta))
+    composed = sum(one.cost for one in releases) ** -0.5
+    return float(accountant().get_epsilon_gaussian(composed / rows, delta))
 
 
 @lru_cache(maxsize=64)
@@ -120,13 +121,12 @@ def smallest_multiplier(epsilon: float, delta: float) -> float:
     return 1 / float(brentq(excess, 1e-9, 100 + 2 * epsilon, xtol=1e-14, rtol=1e-14))
 
 
-def accountant_of_losses() -> tuple[Any, Any]:
-    """The package dp-accounting and its PLD accountant; an error if it is not installed."""
+def accountant() -> Any:
+    """The package dp-accounting; an error if it is not installed."""
     try:
         import dp_accounting
-        from dp_accounting.pld import PLDAccountant
     except ImportError:
         raise FairSiloError(
             "differential privacy needs the package dp-accounting: pip install 'fairsilo[privacy]'"
         ) from None
-    return dp_accounting, PLDAccountant()
+    return dp_accounting

@@ -14,19 +14,8 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.dp.budget import Ledger, Release
-from fairsilo.dp.noise import Source, blur, grid, padded
-from fairsilo.errors import FairSiloError
-from fairsilo.threshold import FEWEST, default_threshold
-
-
-def smallest_sum(silos: int) -> int:
-    """The fewest silos whose sum secure aggregation opens by default: floor(2N/3) + 1."""
-    if silos < FEWEST:
-        raise FairSiloError(
-            f"secure aggregation hides nobody among {silos} clients: give at least {FEWEST}, or "
-            "`dp_noise` full, with which every client adds all of the noise"
-        )
-    return default_threshold(silos)
+from fairsilo.dp.gaussian import Source
+from fairsilo.dp.noise import blur, grid, padded
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +37,10 @@ class Message:
 
 def share(message: Message, smallest: int, silos: int = 1, source: Source = os.urandom) -> Floats:
     """The sums plus the noise shares of `silos` silos, rounded: what leaves the silo."""
-    reach = message.sensitivity
-    step = grid(message.multiplier * reach / math.sqrt(smallest))
-    scale = message.multiplier * padded(reach, message.values.size, step)
-    return blur(message.values, scale * math.sqrt(silos / smallest), step, source)
+    part = message.multiplier * math.sqrt(silos / smallest)
+    step = grid(part * message.sensitivity)
+    reach = padded(message.sensitivity, message.values.size, step)
+    return blur(message.values, part * reach, step, source)
 
 
 def deviation(sensitivity: float, multiplier: float, silos: int, smallest: int) -> float:

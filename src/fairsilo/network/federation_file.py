@@ -30,7 +30,7 @@ from fairsilo.run.constraints import protected_of
 from fairsilo.run.options import Options
 from fairsilo.run.problem import Posed, plan, pooled_below, posed_from, unencoded
 from fairsilo.secagg.keys import public_bytes, read_public_key
-from fairsilo.threshold import default_threshold
+from fairsilo.threshold import smallest_sum
 
 FILE = "federation.json"
 FORMAT = 2
@@ -234,18 +234,8 @@ class FederationFile(BaseModel):
 
     @property
     def smallest_sum(self) -> int:
-        """The fewest silos whose sum anybody can see; their noise alone must be enough.
-
-        Where silos do not sign the list of survivors, a server that tells them different lists can
-        open sums over fewer than the threshold t: over n - floor(n (n - t) / t) of n silos.
-        """
-        if not self.secure_aggregation:
-            return 1
-        silos = len(self.silos)
-        t = default_threshold(silos) if self.threshold is None else self.threshold
-        if self.signed_survivors:
-            return t
-        return min((n - n * (n - t) // t for n in range(t, silos + 1)), default=t)
+        """The fewest silos whose sum anybody can see; their noise alone must be enough."""
+        return smallest_sum(len(self.silos), self.secure_aggregation, self.threshold)
 
     @property
     def sets_aside(self) -> bool:

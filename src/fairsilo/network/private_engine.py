@@ -23,7 +23,7 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.compute import jax
 from fairsilo.dp import Budget, BudgetSpent, Ledger, deviation
-from fairsilo.dp.budget import accountant_of_losses
+from fairsilo.dp.budget import accountant
 from fairsilo.engine import FromCells, solver_under_noise
 from fairsilo.engine.loop import drive
 from fairsilo.fairness.constraint import Totals
@@ -38,7 +38,7 @@ class PrivateNetwork(Network):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        accountant_of_losses()
+        accountant()
         assert self.agreed.dp is not None
         budget = Budget(self.agreed.dp.epsilon, self.agreed.dp.delta)
         self.ledger = Ledger(budget, list(self.journal.releases))

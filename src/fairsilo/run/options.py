@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fairsilo.data.dialect import Dialect
 from fairsilo.dp import Split
+from fairsilo.dp.budget import LARGEST
 from fairsilo.engine import ENGINES
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import AGAINST, DEFAULT, NOTIONS
@@ -208,10 +209,10 @@ class Options:
 
     def _check_private(self, dp_epsilon: float) -> None:
         """Refuse what differential privacy cannot go with."""
-        if not 0 < dp_epsilon < math.inf:
+        if not 0 < dp_epsilon <= LARGEST:
             raise FairSiloError(
-                f"`dp_epsilon` is {dp_epsilon}: give a number above 0, such as 4; leave it out for "
-                "training without differential privacy"
+                f"`dp_epsilon` is {dp_epsilon}: give a number above 0 and at most {LARGEST:g}, "
+                "such as 4; leave it out for training without differential privacy"
             )
         if not 0 < self.dp_delta < 1:
             raise FairSiloError(

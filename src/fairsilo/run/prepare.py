@@ -26,7 +26,7 @@ from fairsilo.data import (
 )
 from fairsilo.data.columns import as_declared, column
 from fairsilo.data.infer import warn_of_codes
-from fairsilo.dp import Mechanism, smallest_sum
+from fairsilo.dp import Mechanism
 from fairsilo.engine import Clientwise, Pooled, Private, silos_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.weigh import totals_of
@@ -37,6 +37,7 @@ from fairsilo.run.constraints import one_or_more, protected_of
 from fairsilo.run.options import Options
 from fairsilo.run.problem import Posed, check_rows, pose
 from fairsilo.run.split import owners, share_out
+from fairsilo.threshold import smallest_sum
 
 COLUMNS = ("category", "number", "drop", "features")
 """Options that say what the columns of an own table are."""
@@ -133,9 +134,8 @@ def assemble(
     silos = Tables(frame[trained], y[trained], s[trained], client[trained])
     engine: Any = silos
     if mechanism is not None:
-        shared = options.dp_noise == "shared"
         mechanism.silos = silos.clients
-        mechanism.smallest = smallest_sum(silos.clients) if shared else 1
+        mechanism.smallest = smallest_sum(silos.clients, options.dp_noise == "shared")
         engine = silos.private(mechanism)
     posed = pose(options, schema, engine, protected=protected, groups=groups, hidden=hidden)
     s = silos.index[s]

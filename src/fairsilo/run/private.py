@@ -32,6 +32,9 @@ from fairsilo.run.settle import settle
 from fairsilo.run.train import Run
 from fairsilo.solver import Outcome, Status, Watch
 
+SEVERAL = (2, 5, 10)
+"""For how many rows of one person the epsilon is told beside that of one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Released:
@@ -177,6 +180,7 @@ def spent(ledger: Ledger, noise: str, smallest: int) -> dict[str, Any]:
         "epsilon": ledger.budget.epsilon,
         "delta": ledger.budget.delta,
         "epsilon_spent": ledger.epsilon,
+        "epsilon_of_rows": {str(k): ledger.epsilon_of_rows(k) for k in SEVERAL},
         "releases": len(ledger.releases),
         "ledger": [
             {"release": name, "times": counts[name], "noise_multiplier": multipliers[name]}

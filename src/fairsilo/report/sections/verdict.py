@@ -320,8 +320,19 @@ def price(dp: Mapping[str, Any]) -> str:
         "Differential privacy: whatever anybody saw of this training, they can hardly tell whether "
         f"any one training row was there (epsilon {number(dp['epsilon_spent'])} of "
         f"{plain(dp['epsilon'])} spent in {dp['releases']} noisy releases, delta "
-        f"{plain(dp['delta'])}). Figures on training rows carry that noise; those on test rows are "
-        "exact, and test rows are not covered by the promise."
+        f"{plain(dp['delta'])}).{_several(dp)} Figures on training rows carry that noise; those on "
+        "test rows are exact, and test rows are not covered by the promise."
+    )
+
+
+def _several(dp: Mapping[str, Any]) -> str:
+    """The guarantee for a person with several rows; runs of earlier versions do not tell."""
+    if "epsilon_of_rows" not in dp:
+        return ""
+    rows, each = zip(*dp["epsilon_of_rows"].items(), strict=True)
+    return (
+        f" Of a person who has {', '.join(rows[:-1])} or {rows[-1]} of the rows, epsilon is "
+        f"{', '.join(map(number, each[:-1]))} or {number(each[-1])}."
     )
 
 
