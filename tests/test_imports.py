@@ -13,8 +13,8 @@ import fairsilo
 
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
-    {"arrays", "errors", "compute", "threshold"},
-    {"coded", "registry"},
+    {"arrays", "errors", "compute"},
+    {"coded", "registry", "threshold"},
     {"secagg", "dp"},
     {"data", "partition", "model"},
     {"fairness"},
