@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.data import Encoder, Number, Schema, grouped_by, infer_schema, make_table
-from fairsilo.data.encoder import Scaling
+from fairsilo.data import Number, Schema, grouped_by, infer_schema, make_table
 from fairsilo.engine import Pooled
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import NOTIONS, Totals
@@ -25,7 +24,8 @@ from fairsilo.model import MODELS
 from fairsilo.question import Problem
 from fairsilo.run.constraints import compare, protected_of
 from fairsilo.run.options import Options
-from fairsilo.run.problem import LARGEST_MATRIX, aimed, plan, posed_from
+from fairsilo.run.problem import LARGEST_MATRIX, Posed, aimed, blank_encoder, plan, posed_from
+from fairsilo.run.settle import settle
 from fairsilo.run.train import train
 from fairsilo.solver import SOLVERS
 
@@ -175,17 +175,18 @@ def refusals(values: Values) -> dict[str, str]:
         options = Options(data="", label="label", **settings)
     except FairSiloError as error:
         return dict.fromkeys(ENGINES, str(error))
-    encoder = Encoder(schema, (Scaling(0.0, 1.0, True),) * len(schema.numbers))
+    encoder = blank_encoder(options, schema)
     protected = protected_of(schema, settings["protected_class"])
     posed = posed_from(options, schema, encoder, protected=protected, groups=None, hidden=())
     problem = plan(options, posed)
-    return {name: started(options, problem, engine) for name, engine in DRY.items()}
+    return {name: started(options, posed, problem, engine) for name, engine in DRY.items()}
 
 
-def started(options: Options, problem: Problem, engine: Any) -> str:
+def started(options: Options, posed: Posed, problem: Problem, engine: Any) -> str:
     """What the training says before its first question."""
     try:
-        train(options, aimed(options, problem, engine.count(problem)), engine)
+        problem = aimed(options, problem, engine.count(problem))
+        train(options, settle(options, posed, problem, engine), engine)
     except Reached:
         return ""
     except FairSiloError as error:

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fairsilo.data import Encoder
-from fairsilo.data.encoder import Scaling
 from fairsilo.network.federation_file import FederationFile, Privacy, scalings_of
+from fairsilo.run.problem import blank_encoder
 from tests.network.members import members
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -55,9 +54,10 @@ def over_a_network(tool: ModuleType, values: dict[str, str], masks: bool) -> str
         )
     except ValidationError as error:
         return str(error.errors()[0]["msg"])
-    encoder = Encoder(schema, (Scaling(0.0, 1.0, True),) * len(schema.numbers))
+    options = agreed.options()
+    encoder = blank_encoder(options, schema)
     problem = agreed.problem(scalings_of(encoder))
-    return str(tool.started(agreed.options(), problem, tool.DRY["clientwise"]))
+    return str(tool.started(options, agreed.posed(encoder), problem, tool.DRY["clientwise"]))
 
 
 def test_the_page_is_what_the_program_writes() -> None:

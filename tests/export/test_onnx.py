@@ -57,7 +57,7 @@ def same_as_predict(folder: Path, table: Path, frame: pd.DataFrame) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["lr", "mlp"])
+@pytest.mark.parametrize("model", ["lr", "mlp", "additive"])
 def test_adult(model: str, tmp_path: Path) -> None:
     frame = load_data("adult").sample(2000, random_state=0)
     table = tmp_path / "adult.parquet"

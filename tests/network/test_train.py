@@ -27,6 +27,8 @@ from tests.network.silos import Town, TownTransport, largest_gap, make_town, sim
         {"solver": "lbfgs"},
         {"solver": "agp", "rounds": 8},
         {"model": "mlp", "solver": "lbfgs", "rounds": 5},
+        {"model": "additive"},
+        {"penalty": "validation"},
     ],
     ids=lambda s: "-".join(map(str, s.values())),
 )

@@ -15,7 +15,6 @@ from fairsilo.method.fedavg import unconstrained
 from fairsilo.method.lco import lco
 from fairsilo.model import mlp
 from fairsilo.question import Problem
-from fairsilo.run.settle import terms_of
 from fairsilo.solver import Agp, Lbfgs, Newton, Status, Sums
 from fairsilo.solver.penalty import Penalty, Term, added
 from fairsilo.solver.strengths import Choosing, Quadratic
@@ -25,9 +24,9 @@ SIZES = [80, 120, 60]
 
 
 def with_ridge(problem: Problem, strength: float, rows: int) -> Problem:
-    return replace(
-        problem, penalty=Penalty(terms_of(problem), (strength,), rows, problem.model.size)
-    )
+    places = problem.model.weights
+    term = Term("weights", places, np.ones(len(places)))
+    return replace(problem, penalty=Penalty((term,), (strength,), rows, problem.model.size))
 
 
 def objective(theta: np.ndarray, x: np.ndarray, y: np.ndarray, strength: float) -> float:
@@ -82,10 +81,10 @@ def test_a_network_and_lco_are_penalised_alike_by_every_engine() -> None:
             trained = method(problem, at).outcome if method else at.solve(problem)
             ends.append(trained)
         assert ends[0].theta == pytest.approx(ends[1].theta, abs=1e-4)
-        places = ends[0].theta[terms_of(problem)[0].places]
+        places = ends[0].theta[problem.model.weights]
         free = posed(rows, model=model, epsilon=0.1)
         without = (method(*free).outcome if method else free[1].solve(free[0])).theta
-        assert np.abs(places).sum() < np.abs(without[terms_of(problem)[0].places]).sum()
+        assert np.abs(places).sum() < np.abs(without[problem.model.weights]).sum()
 
 
 def test_added_is_the_quadratic_form() -> None:

@@ -107,11 +107,15 @@ OPTIONS: dict[str, Declared] = {
     "after": Declared(
         Text, None, "What eo and ceo repair: fedavg (the default), fedfair, lco, st or af.", HOW
     ),
-    "model": Declared(str, "lr", "lr (logistic regression) or mlp (network, 8-4).", HOW),
+    "model": Declared(
+        str, "lr",
+        "lr (logistic regression), mlp (network, 8-4) or additive (a curve for each number).", HOW,
+    ),
     "penalty": Declared(
         Text, None,
         "Pull parameters towards zero: none (the default of lr and mlp), a strength such as 1 "
-        "(1 / C of scikit-learn), auto (by AIC, for lr) or validation (by rows set aside).", HOW,
+        "(1 / C of scikit-learn), auto (by AIC; the default of additive; not for mlp) or "
+        "validation (by rows set aside).", HOW,
     ),
     "solver": Declared(
         Text, None,

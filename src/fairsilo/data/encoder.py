@@ -13,8 +13,10 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
 from fairsilo.coded import Coded, Table, dense
+from fairsilo.data.binned import Binned
 from fairsilo.data.columns import column, positions
 from fairsilo.data.dates import measured
+from fairsilo.data.hot import hot, labels_of, width_of
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError
 
@@ -74,6 +76,8 @@ class Encoder:
 
     schema: Schema
     scalings: tuple[Scaling, ...]
+    binned: Binned | None = None
+    """Steps instead of standardised numbers, for models that have a curve for each number."""
 
     @classmethod
     def fit(cls, schema: Schema, sums: EncoderSums) -> Self:
@@ -85,6 +89,8 @@ class Encoder:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The name of each column of the matrix, such as `age` or `sex=Female`."""
+        if self.binned is not None:
+            return self.binned.names(self.schema)
         scalings = iter(self.scalings)
         names: list[str] = []
         for feature in self.schema.features:
@@ -92,22 +98,21 @@ class Encoder:
             if isinstance(feature, Number):
                 names += [name] + [f"{name} (missing)"] * next(scalings).missing
             else:
-                names += [f"{name}={value}" for value in feature.values]
-                names += [f"{name}=(missing)"] * feature.missing + [
-                    f"{name}=(other)"
-                ] * feature.other
+                names += [f"{name}={value}" for value in labels_of(feature)]
         return tuple(names)
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The kind of each block of columns, in order: 0 for a number, else a category's width."""
+        if self.binned is not None:
+            return tuple(block.width for block in self.binned.blocks(self.schema))
         scalings = iter(self.scalings)
         widths: list[int] = []
         for feature in self.schema.features:
             if isinstance(feature, Number):
                 widths += [0] + [1] * next(scalings).missing
-            elif _width(feature):
-                widths.append(_width(feature))
+            elif width_of(feature):
+                widths.append(width_of(feature))
         return tuple(widths)
 
     def encode(self, frame: pd.DataFrame, dtype: DTypeLike = np.float64) -> Table:
@@ -121,6 +126,9 @@ class Encoder:
 
     def _columns(self, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
         """For each of `widths`, the numbers, or the index of the hot column (-1 if all zero)."""
+        if self.binned is not None:
+            yield from self.binned.columns(self.schema, frame)
+            return
         scalings = iter(self.scalings)
         for feature in self.schema.features:
             if isinstance(feature, Number):
@@ -131,8 +139,8 @@ class Encoder:
                 yield np.where(missing, 0.0, z)
                 if scaling.missing:
                     yield missing.astype(np.int64) - 1
-            elif _width(feature):
-                yield _hot(column(frame, feature.name), feature)
+            elif width_of(feature):
+                yield hot(column(frame, feature.name), feature)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, int]:
         """Count the cells outside the vocabulary, for each category column that has any.
@@ -153,6 +161,7 @@ class Encoder:
         return {
             "schema": self.schema.model_dump(mode="json"),
             "scalings": [asdict(scaling) for scaling in self.scalings],
+            **({} if self.binned is None else {"binned": self.binned.to_json()}),
         }
 
     @classmethod
@@ -164,12 +173,15 @@ class Encoder:
                 Scaling(float(s["mean"]), float(s["scale"]), bool(s["missing"]))
                 for s in data["scalings"]
             )
+            binned = Binned.from_json(data["binned"]) if "binned" in data else None
+            if binned is not None:
+                binned.check(schema)
         except (KeyError, TypeError, ValueError):
             raise FairSiloError("the saved encoder is damaged; train the model again") from None
         usable = all(np.isfinite([s.mean, s.scale]).all() and s.scale > 0 for s in scalings)
         if len(scalings) != len(schema.numbers) or not usable:
             raise FairSiloError("the saved encoder is damaged; train the model again")
-        return cls(schema, scalings)
+        return cls(schema, scalings, binned)
 
 
 def _scaling(sums: EncoderSums, k: int) -> Scaling:
@@ -183,16 +195,3 @@ def _scaling(sums: EncoderSums, k: int) -> Scaling:
     variance = mean_square - mean * mean
     scale = np.sqrt(variance) if variance > LOST * mean_square else 1.0
     return Scaling(float(mean), float(scale), missing)
-
-
-def _width(feature: Category) -> int:
-    return len(feature.values) + feature.missing + feature.other
-
-
-def _hot(series: "pd.Series[Any]", feature: Category) -> NDArray[np.int64]:
-    """Return the one-hot column of each row within the feature, -1 for all zeros."""
-    size = len(feature.values)
-    other = size + feature.missing if feature.other else -1
-    missing = size if feature.missing else other
-    place = positions(series, feature.values)
-    return np.where(place >= 0, place, np.where(place == -1, missing, other))

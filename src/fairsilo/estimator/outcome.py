@@ -54,7 +54,8 @@ def train(
     """
     if mechanism is None:
         engine, problem = prepared.engine(options), plan(options, prepared)
-        settled = settle(options, aimed(options, problem, engine.count(problem)), engine)
+        problem = aimed(options, problem, engine.count(problem))
+        settled = settle(options, prepared, problem, engine)
         problem = settled.problem
         trained = train_by(options, settled, engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))

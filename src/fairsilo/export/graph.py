@@ -7,6 +7,8 @@ import numpy as np
 
 DOUBLE = 11
 """TensorProto.DOUBLE of the file format."""
+INT64 = 7
+"""TensorProto.INT64."""
 
 
 class Graph:

@@ -17,8 +17,10 @@ import numpy as np
 from fairsilo import __version__
 from fairsilo.data import Encoder
 from fairsilo.data.encoder import Scaling
+from fairsilo.data.hot import width_of
 from fairsilo.data.schema import Category, Number
 from fairsilo.errors import FairSiloError
+from fairsilo.export.blocks import category_place, in_steps, one_hot
 from fairsilo.export.graph import DOUBLE, Graph
 from fairsilo.export.jaxpr import scores
 from fairsilo.predictor import Plain
@@ -93,6 +95,8 @@ def _only(saved: Saved) -> Plain:
 
 def _encode(graph: Graph, encoder: Encoder) -> str:
     """`Encoder.transform` as a graph: the encoded rows, (rows, features)."""
+    if encoder.binned is not None:
+        return in_steps(graph, encoder.schema, encoder.binned)
     scalings = iter(encoder.scalings)
     columns: list[str] = []
     for feature in encoder.schema.features:
@@ -115,22 +119,9 @@ def _number(graph: Graph, name: str, scaling: Scaling) -> list[str]:
 
 
 def _category(graph: Graph, feature: Category) -> str:
-    """A category one-hot; an index past the last column gives zeros in every column."""
-    size = len(feature.values)
-    width = size + feature.missing + feature.other
-    other = size + feature.missing if feature.other else width
-    places = {"": size if feature.missing else other}
-    places |= {value: k for k, value in enumerate(feature.values)}
-    place = graph.node(
-        "LabelEncoder",
-        feature.name,
-        keys_strings=list(places),
-        values_int64s=list(places.values()),
-        default_int64=other,
-    )
-    off_on = graph.constant(np.array([0.0, 1.0], np.float32))
-    hot = graph.node("OneHot", place, graph.constant(np.array([width])), off_on)
-    return graph.node("Cast", graph.node("Flatten", hot, axis=1), to=DOUBLE)
+    """A category one-hot."""
+    width = width_of(feature)
+    return one_hot(graph, category_place(graph, feature, range(width + 1)), width)
 
 
 def _apply(graph: Graph, plain: Plain, x: str) -> str:

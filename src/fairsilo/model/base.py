@@ -41,6 +41,8 @@ class Model:
     """Whether `apply` uses x only in `x @ weight`, so that x need not be an array."""
     linear: bool = False
     """Whether this is logistic regression, whose sums silos compute without a compiler."""
+    binned: bool = False
+    """Whether numbers are encoded as steps."""
 
     @property
     def outputs(self) -> int:

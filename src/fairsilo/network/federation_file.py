@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.data.binned_vector import from_vector, to_vector
 from fairsilo.data.encoder import Encoder, Scaling
 from fairsilo.data.groups import pool
 from fairsilo.data.schema import Number, Schema
@@ -24,19 +25,31 @@ from fairsilo.fairness import DEFAULT
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS, Method
 from fairsilo.method.lco import check_solver
+from fairsilo.model import MODELS
 from fairsilo.network.chain import Past, check_chain
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
 from fairsilo.run.options import Options
-from fairsilo.run.problem import Posed, plan, pooled_below, posed_from, unencoded
+from fairsilo.run.problem import (
+    Posed,
+    blank_encoder,
+    plan,
+    pooled_below,
+    posed_from,
+    unencoded,
+)
 from fairsilo.secagg.keys import public_bytes, read_public_key
 from fairsilo.threshold import smallest_sum
 
 FILE = "federation.json"
 FORMAT = 2
-SET_UP = 4
-"""The questions before the first round, and the last: columns, counts (twice), evaluation."""
+SET_UP = 7
+"""The questions before the first round, and the last: columns, counts (twice), evaluation; of a
+model with steps histograms (twice) and pairs."""
+OTHER_ENCODER = "the server's encoder does not fit the federation file"
 
+STEPPED = ("histogram",)
+"""The kinds of questions that a model with steps has of its own."""
 LATER = ("penalty",)
 """Fields that came later: where they are not set, they are no part of the text."""
 
@@ -146,7 +159,7 @@ class FederationFile(BaseModel):
             protected_of(self.table, self.protected_class)
             # Which groups are pooled is known when the rows are counted.
             if not pooled_below(options, self.table):
-                problem = self.problem(np.tile([0.0, 1.0, 0.0], len(self.table.numbers)))
+                problem = self.problem(scalings_of(blank_encoder(options, self.table)))
                 for name in filter(None, (self.method, self.after)):
                     METHODS[name].check(problem)
                 if "local" in self.asks:
@@ -228,9 +241,10 @@ class FederationFile(BaseModel):
 
     @property
     def asks(self) -> frozenset[str]:
-        """The kinds of questions that the method, and what it follows, have of their own."""
+        """The kinds of questions that the method, what it follows and the model have."""
         before = METHODS[self.after].asks if self.after is not None else ()
-        return frozenset((*self.spec.asks, *before))
+        steps = STEPPED if MODELS[self.model](1, 2).binned else ()
+        return frozenset((*self.spec.asks, *before, *steps))
 
     @property
     def smallest_sum(self) -> int:
@@ -275,7 +289,10 @@ class FederationFile(BaseModel):
         options, schema = self.options(), self.pooled_schema(cells)
         if scalings is None:
             return unencoded(options, schema)
-        return plan(options, self.posed(encoder_of(schema, scalings), cells))
+        problem = plan(options, self.posed(encoder_of(schema, scalings), cells))
+        if problem.model.binned != (len(scalings) > 3 * len(schema.numbers)):
+            raise Unfit(OTHER_ENCODER)
+        return problem
 
     @property
     def text(self) -> str:
@@ -300,19 +317,29 @@ class FederationFile(BaseModel):
 
 
 def encoder_of(schema: Schema, scalings: Floats) -> Encoder:
-    """The encoder whose numbers the server sent."""
-    if scalings.shape != (3 * len(schema.numbers),) or not np.isfinite(scalings).all():
-        raise Unfit("the server's encoder does not fit the federation file")
-    rows = scalings.reshape(-1, 3)
+    """The encoder whose numbers the server sent: scalings, and steps where the model has them."""
+    plain = 3 * len(schema.numbers)
+    if len(scalings) < plain or not np.isfinite(scalings).all():
+        raise Unfit(OTHER_ENCODER)
+    rows = scalings[:plain].reshape(-1, 3)
     if not (rows[:, 1] > 0).all():
-        raise Unfit("the server's encoder does not fit the federation file")
-    return Encoder(schema, tuple(Scaling(float(m), float(s), bool(b)) for m, s, b in rows))
+        raise Unfit(OTHER_ENCODER)
+    binned = None
+    if len(scalings) > plain:
+        try:
+            binned = from_vector(scalings[plain:])
+            binned.check(schema)
+        except ValueError:
+            raise Unfit(OTHER_ENCODER) from None
+    every = tuple(Scaling(float(m), float(s), bool(b)) for m, s, b in rows)
+    return Encoder(schema, every, binned)
 
 
 def scalings_of(encoder: Encoder) -> Floats:
     """The encoder's numbers, as they travel."""
     rows = [[one.mean, one.scale, float(one.missing)] for one in encoder.scalings]
-    return np.array(rows, np.float64).reshape(-1)
+    steps = np.zeros(0) if encoder.binned is None else to_vector(encoder.binned)
+    return np.concatenate([np.array(rows, np.float64).reshape(-1), steps])
 
 
 def read_federation_file(path: Path) -> FederationFile:

@@ -35,7 +35,7 @@ OTHER_FILE = (
 )
 ALWAYS = frozenset({"columns", "counts", "evaluate"})
 """Questions of every training."""
-BEFORE = frozenset({"columns", "counts", "noisy-columns"})
+BEFORE = frozenset({"columns", "counts", "histogram", "noisy-columns"})
 """Questions that come before there is an encoder."""
 ALWAYS_PRIVATE = frozenset({"noisy-columns", "noisy-counts", "outcomes"})
 """Those of every training under differential privacy."""

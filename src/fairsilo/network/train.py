@@ -17,6 +17,7 @@ from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import largest
 from fairsilo.method import METHODS, Trained
 from fairsilo.method.fedavg import fedavg
+from fairsilo.model import MODELS
 from fairsilo.network.engine import Network
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.private_engine import PrivateNetwork
@@ -26,11 +27,20 @@ from fairsilo.run.endings import explain
 from fairsilo.run.measure import Seen, Training, measure, training_of
 from fairsilo.run.options import Options
 from fairsilo.run.private import check_counts, released_by, released_training, spent, without
-from fairsilo.run.problem import Posed, aimed, check_rows, plan, pooled_below, pose
+from fairsilo.run.problem import (
+    HISTOGRAMS,
+    SETUP_EXCHANGES,
+    Posed,
+    aimed,
+    check_rows,
+    plan,
+    pooled_below,
+    pose,
+)
 from fairsilo.run.settle import settle
 from fairsilo.run.train import train
 
-SET_UP = ("columns", "counts", "spread", "noisy-columns", "noisy-counts")
+SET_UP = ("columns", "histogram", "counts", "spread", "noisy-columns", "noisy-counts")
 """The kinds of questions that come before the rounds, or again after a loss."""
 
 
@@ -44,14 +54,16 @@ def train_over(
     if baseline and agreed.dp is not None:
         raise FairSiloError("`baseline` would spend the privacy budget a second time: leave it out")
     options = replace(agreed.options(), start_from=start)
-    engine.expected = 2 + bool(agreed.protected and pooled_below(options, agreed.table))
+    pooled = bool(agreed.protected and pooled_below(options, agreed.table))
+    binned = MODELS[options.model](1, 2).binned
+    engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * binned
     posed = pose(
         options, agreed.table, engine,
         protected=agreed.protected, groups=agreed.groups, hidden=agreed.hidden,
     )  # fmt: skip
     engine.learn(posed)
     engine.note_absent()
-    settled = settle(options, _ready(options, posed, engine), engine)
+    settled = settle(options, posed, _ready(options, posed, engine), engine)
     problem = settled.problem
     engine.say(
         {

@@ -5,6 +5,7 @@ from fairsilo.question.cells import Cells, NoisyCounts, Outcomes
 from fairsilo.question.columns import Columns, NoisyColumns
 from fairsilo.question.counts import Counts
 from fairsilo.question.evaluate import Evaluate
+from fairsilo.question.histogram import Histogram
 from fairsilo.question.local import Local
 from fairsilo.question.round import Round
 
@@ -14,6 +15,7 @@ __all__ = [
     "Columns",
     "Counts",
     "Evaluate",
+    "Histogram",
     "Local",
     "NoisyColumns",
     "NoisyCounts",

@@ -29,7 +29,7 @@ from fairsilo.question.evaluate import claimed
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.problem import SETUP_EXCHANGES, Posed, why_solver
+from fairsilo.run.problem import HISTOGRAMS, SETUP_EXCHANGES, Posed, why_solver
 from fairsilo.solver import Agp, Status
 from fairsilo.solver.penalty import Penalty
 
@@ -75,11 +75,12 @@ def seen_here(
     clients, method = prepared.federation.clients, METHODS[options.method]
     pooled = options.engine == "pooled" and not method.own_solver
     single = isinstance(problem.solver, Agp) and pooled
+    setup = SETUP_EXCHANGES + method.setup + HISTOGRAMS * problem.model.binned
     return Seen(
         training or measure_training(options, prepared, problem, trained),
         [test_evidence(prepared, one, options.seed) for one in trained.predictors],
         clients,
-        {**bytes_sent(trained, clients, single), "setup_exchanges": SETUP_EXCHANGES + method.setup},
+        {**bytes_sent(trained, clients, single), "setup_exchanges": setup},
         prepared.test_client is not None,
     )
 

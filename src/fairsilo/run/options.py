@@ -182,6 +182,9 @@ class Options:
     def strength(self) -> float | str | None:
         """Of the penalty: a number, "auto", "validation", or None for no penalty."""
         given = self.penalty
+        penalised = METHODS[self.after or self.method].penalised
+        if given is None and penalised and MODELS[self.model](1, 2).binned:
+            return "auto" if self.solver_name in (None, "newton") else 1.0
         try:
             return None if given in (None, "none") else float(given)
         except ValueError:
@@ -201,7 +204,7 @@ class Options:
                 f"`penalty` is for methods with one objective over all clients and not for "
                 f"{trains.name}: leave it out"
             )
-        if self.dp_epsilon is not None and isinstance(strength, str):
+        if self.dp_epsilon is not None and isinstance(strength, str) and self.penalty is not None:
             raise FairSiloError(
                 f"`penalty` {strength} looks at exact sums, which `dp_epsilon` forbids: give a "
                 "number, such as 1"
@@ -228,6 +231,11 @@ class Options:
             raise FairSiloError(
                 f"`method` {self.method} has no differential privacy: use one of {private}, or "
                 "leave out `dp_epsilon`"
+            )
+        if MODELS[self.model](1, 2).binned:
+            raise FairSiloError(
+                f"`model` {self.model} has no differential privacy yet, because its steps are "
+                "found from exact counts: use `model` lr"
             )
         if self.estimator == "mean":
             raise FairSiloError(

@@ -65,7 +65,7 @@ def begin(options: Options, prepared: Prepared, mechanism: Mechanism) -> tuple[P
     if METHODS[options.method].limited:
         noise = engine.deviation(1.0, problem.promise.plan.counts)
         check_counts(prepared, engine.counts(problem), noise)
-    return settle(options, problem, engine).problem, engine
+    return settle(options, prepared, problem, engine).problem, engine
 
 
 def execute_private(options: Options, watch: Watch | None = None) -> Run:

@@ -7,14 +7,17 @@ encoder, groups and constraints.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fairsilo.data import Encoder, Schema, pool
+from fairsilo.data.binned import MOST_PARAMETERS, Binned, Histograms
 from fairsilo.data.bounded import bounds_of, encoder_of_sums, sensitivity
+from fairsilo.data.encoder import Scaling
 from fairsilo.data.groups import pooled_index
+from fairsilo.data.steps import Steps, first_grid, second_grid
 from fairsilo.dp import Budget, Clip, Plan, Split
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Constraint, Dgeo, Totals, check_defined
@@ -22,7 +25,7 @@ from fairsilo.fairness.words import describe
 from fairsilo.method import METHODS
 from fairsilo.method.target import proxy
 from fairsilo.model import MODELS
-from fairsilo.question import Columns, Counts, NoisyColumns, Problem
+from fairsilo.question import Columns, Counts, Histogram, NoisyColumns, Problem
 from fairsilo.question.base import Promise
 from fairsilo.run.constraints import Compared, compare, groups_of
 from fairsilo.run.options import Options
@@ -32,7 +35,7 @@ ROUNDS = {"newton": 150, "lbfgs": 300, "agp": 20_000}
 """The most rounds a solver gets unless the options say otherwise."""
 PRIVATE_ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, where every one costs noise."""
-LARGEST_MATRIX = {"lr": 2_000, "mlp": 400}
+LARGEST_MATRIX = {"lr": 2_000, "mlp": 400, "additive": MOST_PARAMETERS + 1}
 """Models with more parameters train by L-BFGS: the rounds that a (p, p) matrix saves no longer
 pay for computing and sending it (ADULT's network, p = 881: 13 s by L-BFGS, minutes by Newton)."""
 SMALLEST = 100
@@ -40,6 +43,8 @@ SMALLEST = 100
 otherwise: the rate of 100 rows is known to within ten points."""
 SETUP_EXCHANGES = 2
 """Before the first round the silos send the encoder's sums, then the counts of their cells."""
+HISTOGRAMS = 2
+"""More of them before a model with steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +138,34 @@ def fit_encoder(options: Options, schema: Schema, engine: Any) -> Encoder:
     """The encoder, from the silos' sums: exact, or under differential privacy released."""
     problem = unencoded(options, schema)
     if problem.promise is None:
-        return Encoder.fit(schema, engine.ask(problem, Columns()))
+        encoder = Encoder.fit(schema, engine.ask(problem, Columns()))
+        return _in_steps(problem, encoder, engine) if problem.model.binned else encoder
     bounds_of(schema)
     noise = engine.deviation(sensitivity(schema), problem.promise.plan.encoder)
     return encoder_of_sums(schema, engine.ask(problem, NoisyColumns()), noise)
+
+
+def _in_steps(problem: Problem, encoder: Encoder, engine: Any) -> Encoder:
+    """The encoder with steps, from two grids: one by mean and spread, one by the first's counts."""
+    grids = [first_grid(one.mean, one.scale) for one in encoder.scalings]
+    for last in (False, True):
+        edges = np.concatenate([*grids, np.zeros(0)])
+        counts: Histograms = engine.ask(problem, Histogram(edges))
+        if last:
+            break
+        each = zip(grids, counts.numbers, strict=True)
+        grids = [second_grid(grid, own) for grid, own in each]
+    return replace(encoder, binned=counts.binned(encoder.schema, problem.model.outputs))
+
+
+def blank_encoder(options: Options, schema: Schema) -> Encoder:
+    """An encoder as it may come out, before anything is known of the rows."""
+    scalings = (Scaling(0.0, 1.0, True),) * len(schema.numbers)
+    if not MODELS[options.model](1, 2).binned:
+        return Encoder(schema, scalings)
+    categories = len(schema.features) - len(schema.numbers)
+    steps = (Steps((), (), True),) * len(schema.numbers)
+    return Encoder(schema, scalings, Binned(steps, ((),) * categories))
 
 
 def unencoded(options: Options, schema: Schema) -> Problem:

@@ -14,11 +14,14 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.engine import Engine
 from fairsilo.errors import FairSiloError
+from fairsilo.method import METHODS
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Problem, Round
 from fairsilo.run.options import Options
+from fairsilo.run.penalty import first_penalty
+from fairsilo.run.problem import Posed
 from fairsilo.solver import Newton, Order, Outcome
-from fairsilo.solver.penalty import Penalty, Term
+from fairsilo.solver.penalty import Penalty
 from fairsilo.solver.strengths import Choosing
 
 TRIED = tuple(10.0**k for k in range(-2, 5))
@@ -36,25 +39,20 @@ class Settled:
     """The fit without a limit under the chosen penalty, where there was one."""
 
 
-def settle(options: Options, problem: Problem, engine: Engine) -> Settled:
+def settle(options: Options, posed: Posed, problem: Problem, engine: Engine) -> Settled:
     """The problem with its penalty."""
+    for name in filter(None, (options.method, options.after)):
+        METHODS[name].check(problem)
     strength = options.strength
     if strength is None:
         return Settled(problem)
-    rows = float(engine.count(problem).rows)
-    penalty = Penalty(terms_of(problem), (1.0,), rows, problem.model.size)
+    penalty = first_penalty(posed, problem, float(engine.count(problem).rows))
     if strength == "validation":
         return _by_validation(problem, penalty, engine)
     if strength == "auto":
         return _by_aic(problem, penalty, engine)
     chosen = penalty.of_strengths([float(strength)] * len(penalty.terms))
     return Settled(replace(problem, penalty=chosen))
-
-
-def terms_of(problem: Problem) -> tuple[Term, ...]:
-    """A ridge on all weights; biases are free."""
-    places = problem.model.weights
-    return (Term("weights", places, np.ones(len(places))),)
 
 
 def _by_aic(problem: Problem, penalty: Penalty, engine: Engine) -> Settled:

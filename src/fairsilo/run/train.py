@@ -64,7 +64,8 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
         prepared = prepare(options)
     engine, problem = prepared.engine(options), plan(options, prepared)
     started = time.perf_counter()
-    settled = settle(options, aimed(options, problem, engine.count(problem)), engine)
+    problem = aimed(options, problem, engine.count(problem))
+    settled = settle(options, prepared, problem, engine)
     problem = settled.problem
     trained = train(options, settled, engine, watch)
     seconds = time.perf_counter() - started

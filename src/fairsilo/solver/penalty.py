@@ -35,7 +35,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """The terms with their strengths. No two terms are about the same parameter."""
+    """The terms with their strengths."""
 
     terms: tuple[Term, ...]
     strengths: tuple[float, ...]
@@ -43,7 +43,7 @@ class Penalty:
     size: int
     """How many parameters the model has."""
     slight: float = 0.0
-    """The strength of a ridge on all parameters of terms, beside their own."""
+    """The strength of a ridge on all parameters that a term is about."""
 
     @cached_property
     def matrix(self) -> Floats:
@@ -52,11 +52,12 @@ class Penalty:
         whole = np.zeros(self.size if plain else (self.size, self.size))
         for term, strength in zip(self.terms, self.strengths, strict=True):
             if plain:
-                whole[term.places] = (strength * term.matrix + self.slight) / self.rows
+                whole[term.places] += strength * term.matrix
             else:
-                own = strength * term.dense + self.slight * np.eye(len(term.places))
-                whole[np.ix_(term.places, term.places)] = own / self.rows
-        return whole
+                whole[np.ix_(term.places, term.places)] += strength * term.dense
+        held = np.unique(np.concatenate([np.zeros(0, int), *(one.places for one in self.terms)]))
+        whole[held if plain else (held, held)] += self.slight
+        return whole / self.rows
 
     def form(self, theta: Array, sums: Sums) -> Penalty:
         """The penalty to add to these sums: always this one."""

@@ -29,6 +29,10 @@ SETTLED = 0.1
 """A lower AIC than before by less than this is not worth other strengths."""
 
 
+ROUNDED = 1
+"""Decimals of the strengths' logarithms to base 10."""
+
+
 class Choosing:
     """A penalty whose strengths are being chosen; `now` is how they stand."""
 
@@ -99,7 +103,8 @@ class Quadratic:
             at, start, jac=True, method="L-BFGS-B", bounds=bounds,
             options={"maxfun": TRIES, "ftol": 1e-9},
         )  # fmt: skip
-        return penalty.of_strengths(np.exp(found.x).tolist())
+        # Rounded, so that sums that differ in their last digits give the same penalty.
+        return penalty.of_strengths((10 ** np.round(found.x / np.log(10), ROUNDED)).tolist())
 
     def _solved(self, penalty: Penalty) -> tuple[Floats, Floats, Floats]:
         """P, (H + P)^-1 and the penalised minimum."""

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairsilo.data import DATASETS, Encoder, read_schema, read_table
-from fairsilo.data.encoder import Scaling
+from fairsilo.data import DATASETS, read_schema, read_table
 from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.model import MODELS
@@ -18,7 +17,7 @@ from fairsilo.network.federation_file import FederationFile, Member
 from fairsilo.network.ops.keys import read_public_key
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import group_features, read
-from fairsilo.run.problem import rounds_of, solver_name
+from fairsilo.run.problem import blank_encoder, rounds_of, solver_name
 
 SAME = (
     "groups", "protected_class", "method", "after", "model", "penalty", "estimator", "notion",
@@ -65,8 +64,7 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
 
 def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
     """What the federation file says of the training; the solver and its rounds are filled in."""
-    scalings = (Scaling(0.0, 1.0, True),) * len(schema.numbers)
-    width = len(Encoder(schema, scalings).feature_names)
+    width = len(blank_encoder(options, schema).feature_names)
     solver = solver_name(options, MODELS[options.model](width, len(schema.classes)).size)
     private = None
     if options.dp_epsilon is not None:

@@ -5,7 +5,11 @@ from dataclasses import replace
 from fairsilo.fairness import NOTIONS, Notion
 from fairsilo.method import DEFAULT, METHODS, Method
 
-MODELS = {"lr": "logistic regression", "mlp": "a small neural network"}
+MODELS = {
+    "lr": "logistic regression",
+    "mlp": "a small neural network",
+    "additive": "an additive model",
+}
 SOLVERS = {
     "newton": "Newton steps (second-order sums, few rounds)",
     "lbfgs": "L-BFGS steps (gradients only)",

@@ -1,0 +1,242 @@
+"""Numbers as steps and categories with rare values pooled: the columns of an additive model.
+
+Every feature is one block of columns, one-hot. Pairs of features may follow, a block each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import WIDEST
+from fairsilo.data.columns import column
+from fairsilo.data.dates import measured
+from fairsilo.data.hot import hot, labels_of, width_of
+from fairsilo.data.schema import Number, Schema
+from fairsilo.data.steps import FINE, Pair, Steps, steps_of
+
+MOST_STEPS = 32
+RARE = 10
+"""Values of a category with fewer training rows are pooled, where there are several."""
+MOST_VALUES = WIDEST - 5
+"""But so many at most stay, the most frequent ones."""
+MOST_PARAMETERS = 2_000
+"""Of a model, pairs included: what a (p, p) matrix allows."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A feature, or a pair of them: its columns in words, and where they lie."""
+
+    name: str
+    labels: tuple[str, ...]
+    start: int
+    steps: Steps | None = None
+    """Of a number."""
+    pair: Pair | None = None
+
+    @property
+    def width(self) -> int:
+        """How many columns it has."""
+        return len(self.labels)
+
+    @property
+    def places(self) -> slice:
+        """Its columns."""
+        return slice(self.start, self.start + self.width)
+
+
+@dataclass(frozen=True)
+class Binned:
+    """The steps of every number, the rare values of every category, and pairs of features."""
+
+    steps: tuple[Steps, ...]
+    rare: tuple[tuple[int, ...], ...]
+    """For each category, which of its one-hot columns are pooled as the last one."""
+    pairs: tuple[Pair, ...] = ()
+
+    def blocks(self, schema: Schema) -> tuple[Block, ...]:
+        """All blocks in the order of their columns; features without any column have none."""
+        steps, rare = iter(self.steps), iter(self.rare)
+        found: list[tuple[str, tuple[str, ...], Steps | None, Pair | None]] = []
+        for feature in schema.features:
+            if isinstance(feature, Number):
+                own = next(steps)
+                found.append((feature.name, own.labels, own, None))
+            else:
+                pooled = next(rare)
+                labels = labels_of(feature)
+                kept = tuple(one for k, one in enumerate(labels) if k not in pooled)
+                if labels:
+                    found.append((feature.name, kept + ("(rare)",) * bool(pooled), None, None))
+        names = [name for name, *_ in found]
+        for pair in self.pairs:
+            cells = tuple(f"{a},{b}" for a in range(pair.shape[0]) for b in range(pair.shape[1]))
+            found.append((f"{names[pair.first]} & {names[pair.second]}", cells, None, pair))
+        starts = accumulate((len(labels) for _, labels, *_ in found), initial=0)
+        return tuple(
+            Block(name, labels, start, own, pair)
+            for (name, labels, own, pair), start in zip(found, starts, strict=False)
+        )
+
+    def names(self, schema: Schema) -> tuple[str, ...]:
+        """The name of each column, such as `age=[22, 25)` or `sex=Female`."""
+        return tuple(
+            f"{block.name}={label}" for block in self.blocks(schema) for label in block.labels
+        )
+
+    def columns(self, schema: Schema, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
+        """For each block, the column of every row within it, -1 for none."""
+        main = list(self._features(schema, frame))
+        yield from main
+        yield from (pair.codes(main[pair.first], main[pair.second]) for pair in self.pairs)
+
+    def _features(self, schema: Schema, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
+        steps, rare = iter(self.steps), iter(self.rare)
+        for feature in schema.features:
+            if isinstance(feature, Number):
+                yield next(steps).codes(measured(frame, feature))
+            else:
+                place = places_of(width_of(feature), next(rare))
+                if width_of(feature):
+                    yield place[hot(column(frame, feature.name), feature)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for a JSON file."""
+        return {
+            "steps": [vars(one) for one in self.steps],
+            "rare": self.rare,
+            "pairs": [vars(one) for one in self.pairs],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` described."""
+        return cls(
+            tuple(
+                Steps(_floats(one["edges"]), _ints(one["spikes"]), bool(one["missing"]))
+                for one in data["steps"]
+            ),
+            tuple(map(_ints, data["rare"])),
+            tuple(
+                Pair(
+                    int(one["first"]), int(one["second"]), _ints(one["rows"]), _ints(one["columns"])
+                )
+                for one in data["pairs"]
+            ),
+        )
+
+    def check(self, schema: Schema) -> None:
+        """Raise `ValueError` where this does not fit the schema, or is larger than any model."""
+        categories = [width_of(f) for f in schema.features if not isinstance(f, Number)]
+        if len(self.steps) != len(schema.numbers) or len(self.rare) != len(categories):
+            raise ValueError("other columns")
+        for one in self.steps:
+            if not np.isfinite(one.edges).all() or (np.diff(one.edges) <= 0).any():
+                raise ValueError("edges that do not ascend")
+        for rare, width in zip(self.rare, categories, strict=True):
+            if any(not 0 <= one < width for one in rare):
+                raise ValueError("values that there are not")
+        blocks = self.__class__(self.steps, self.rare).blocks(schema)
+        for pair in self.pairs:
+            for place, own in ((pair.first, pair.rows), (pair.second, pair.columns)):
+                if not 0 <= place < len(blocks) or len(own) != blocks[place].width or min(own) < 0:
+                    raise ValueError("pairs of columns that there are not")
+        if any(block.width > WIDEST for block in self.blocks(schema)):
+            raise ValueError("too many columns")
+
+
+def _floats(values: Sequence[Any]) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+def _ints(values: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(map(int, values))
+
+
+def places_of(width: int, rare: Sequence[int]) -> Ints:
+    """For each one-hot column its new place, and -1 for none; the rare ones are the last."""
+    kept = np.setdiff1d(np.arange(width), rare)
+    place = np.full(width + 1, len(kept), np.int64)
+    place[kept] = np.arange(len(kept))
+    place[-1] = -1
+    return place
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """Counts over all silos: of every number over its grid, of every category by value."""
+
+    edges: tuple[Floats, ...]
+    numbers: tuple[Floats, ...]
+    missing: Floats
+    categories: tuple[Floats, ...]
+
+    def binned(self, schema: Schema, outputs: int) -> Binned:
+        """Steps and rare values, few enough for a model with so many scores."""
+        most = MOST_PARAMETERS // outputs
+        rare = tuple(map(_rare, self.categories))
+        taken = sum(len(one) - len(r) for one, r in zip(self.categories, rare, strict=True))
+        room = (most - taken) // max(len(self.numbers), 1) - 1
+        steps = tuple(
+            steps_of(edges, counts, missing, int(np.clip(room, 2, MOST_STEPS)))
+            for edges, counts, missing in zip(self.edges, self.numbers, self.missing, strict=True)
+        )
+        return Binned(steps, rare)
+
+
+def _rare(counts: Floats) -> tuple[int, ...]:
+    """The values with few rows, and those beyond the most frequent; one alone is not pooled."""
+    order = np.argsort(-counts, kind="stable")
+    few = set(np.flatnonzero(counts < RARE).tolist()) | set(order[MOST_VALUES:].tolist())
+    return tuple(sorted(few)) if len(few) > 1 else ()
+
+
+def grids(schema: Schema, edges: Floats) -> list[Floats]:
+    """The grid of every number, from all of them in one vector."""
+    return list(edges.reshape(len(schema.numbers), FINE - 1))
+
+
+def counted(frame: pd.DataFrame, schema: Schema, edges: Floats) -> Floats:
+    """One silo's counts: of every number in its grid, missing ones last; then categories."""
+    parts: list[Floats] = []
+    grid = iter(grids(schema, edges))
+    for feature in schema.features:
+        if isinstance(feature, Number):
+            cells = Steps(tuple(next(grid)), (), True).codes(measured(frame, feature))
+            parts.append(np.bincount(cells, minlength=FINE + 1).astype(np.float64))
+        else:
+            width = width_of(feature)
+            place = hot(column(frame, feature.name), feature)
+            parts.append(np.bincount(place[place >= 0], minlength=width).astype(np.float64))
+    return np.concatenate([*parts, np.zeros(0)])
+
+
+def read_counts(vector: Floats, schema: Schema, edges: Floats) -> Histograms:
+    """What the sum of the silos' counts says."""
+    numeric, missing, categories = [], [], []
+    for feature in schema.features:
+        if isinstance(feature, Number):
+            own, vector = vector[: FINE + 1], vector[FINE + 1 :]
+            numeric.append(own[:-1])
+            missing.append(own[-1])
+        else:
+            width = width_of(feature)
+            own, vector = vector[:width], vector[width:]
+            categories.append(own)
+    return Histograms(
+        tuple(grids(schema, edges)), tuple(numeric), np.array(missing), tuple(categories)
+    )
+
+
+def counts_length(schema: Schema) -> int:
+    """How many numbers `counted` has."""
+    categories = (width_of(f) for f in schema.features if not isinstance(f, Number))
+    return len(schema.numbers) * (FINE + 1) + sum(categories)

@@ -1,0 +1,56 @@
+"""What a penalty is about: which parameters of a model are pulled, and towards what.
+
+Of `lr` and `mlp` all weights, towards zero. Of an additive model every block has strengths of its
+own: of a number one for the second differences along its curve, from which spikes and missing cells
+are left out, and one for its height; of a category and of a pair one for its height.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairsilo.arrays import Floats
+from fairsilo.data.binned import Block
+from fairsilo.data.steps import Steps
+from fairsilo.question import Problem
+from fairsilo.run.problem import Posed
+from fairsilo.solver.penalty import Penalty, Term
+
+SLIGHT = 1e-3
+"""A ridge that decides between an intercept and equal heights of all steps of a block."""
+
+
+def first_penalty(posed: Posed, problem: Problem, rows: float) -> Penalty:
+    """The penalty of the model, with strengths 1."""
+    binned, model = posed.encoder.binned, problem.model
+    if binned is None:
+        places = model.weights
+        terms: tuple[Term, ...] = (Term("weights", places, np.ones(len(places))),)
+        return Penalty(terms, (1.0,), rows, model.size)
+    blocks = binned.blocks(posed.encoder.schema)
+    terms = tuple(term for block in blocks for term in _terms(block, model.outputs))
+    return Penalty(terms, (1.0,) * len(terms), rows, model.size, SLIGHT)
+
+
+def _terms(block: Block, outputs: int) -> list[Term]:
+    """The terms of one block; theta has the bias first, then the columns, score by score."""
+    first = (1 + block.start) * outputs
+    places = np.arange(first, first + block.width * outputs)
+    terms = [Term(block.name, places, np.ones(len(places)))]
+    if block.steps is not None:
+        matrix = roughness(block.steps)
+        if matrix.any():
+            bent: Floats = np.kron(matrix, np.eye(outputs)).astype(np.float64)
+            terms.append(Term(f"{block.name} (curve)", places, bent))
+    return terms
+
+
+def roughness(steps: Steps) -> Floats:
+    """S with t'St the sum of squared second differences of the steps' heights t."""
+    every = range(len(steps.edges) + 1)
+    along = [k for k in every if k not in steps.spikes]
+    if len(along) < 3:
+        return np.zeros((steps.width, steps.width))
+    difference = np.diff(np.eye(steps.width)[along], 2, axis=0)
+    matrix: Floats = difference.T @ difference
+    return matrix
