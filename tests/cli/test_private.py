@@ -93,7 +93,10 @@ def test_noise_that_is_not_shared_is_more(options: Options) -> None:
     ("change", "sentence"),
     [
         ({"dp_epsilon": 0.0}, "`dp_epsilon` is 0"),
-        ({"dp_epsilon": 10_000.0}, "`dp_epsilon` is 10000.0: give a number above 0 and at most 100"),
+        (
+            {"dp_epsilon": 10_000.0},
+            "`dp_epsilon` is 10000.0: give a number above 0 and at most 100",
+        ),
         ({"dp_delta": 1.0}, "`dp_delta` is 1"),
         ({"dp_clip": 0.0}, "`dp_clip` is 0"),
         ({"estimator": "mean"}, "use `estimator` pooled"),

@@ -169,7 +169,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert first == "the table has 6 problems:"
     for words in (
         "no column 'lable'", "no column 'id'", "'empty' is empty in every row; remove it, or",
-        "can be read in two ways, such as '01/02/2020'", "give `thousands` ,", "also the text '?'",
+        "can be read in two ways, such as '01/02", "give `thousands` ','", "also the text '?'",
     ):  # fmt: skip
         assert sum(words in one for one in others) == 1
 

@@ -1,12 +1,26 @@
-"""`fairsilo data list|get|check|schema`."""
+"""`fairsilo data list|get|check|look|schema`."""
 
+from __future__ import annotations
+
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.shared_options import Categories, Client, Numbers
+from fairsilo.cli.shared_options import (
+    Categories,
+    Client,
+    Decimal,
+    Drop,
+    Numbers,
+    Sep,
+    Thousands,
+)
+
+if TYPE_CHECKING:
+    from fairsilo.data.look import Look
 
 app = typer.Typer(
     no_args_is_help=True, help="The three data sets of the paper; the columns of your own."
@@ -74,6 +88,39 @@ def check(
 
 
 @app.command()
+def look(
+    data: Annotated[
+        str, typer.Argument(help="A CSV or Parquet file, or a folder with a file per client.")
+    ],
+    label: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column with the group; or several.")] = None,
+    client: Client = None,
+    split: Annotated[str | None, typer.Option(help="Column with train and test.")] = None,
+    category: Categories = None,
+    number: Numbers = None,
+    drop: Drop = None,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
+    out: Annotated[Path | None, typer.Option(help="Also write a page, such as look.html.")] = None,
+) -> None:
+    """Show every column as it is understood, and what is wrong or suspicious; exit 1 if wrong."""
+    from fairsilo.cli.look import show_look
+    from fairsilo.data import write_atomic
+    from fairsilo.report.look import look_page
+
+    given = {"category": category, "number": number, "drop": drop}
+    dialect = {"sep": sep, "decimal": decimal, "thousands": thousands}
+    found = _look(data, label, group, client, split, given, dialect)
+    show_look(found, Path(data).name)
+    if out is not None:
+        write_atomic(out, as_typed(look_page(Path(data).name, found)).encode())
+        print(f"page: {out}")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
 def schema(
     data: Annotated[
         str, typer.Option(help="A CSV or Parquet file, or a folder with a file per client.")
@@ -85,24 +132,31 @@ def schema(
     drop_group: Annotated[bool, typer.Option(help="Leave the group out of the features.")] = False,
     category: Categories = None,
     number: Numbers = None,
+    drop: Drop = None,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("schema.json"),
 ) -> None:
-    """Draft a --schema file for your own table; the bounds of its numbers are yours to fill in."""
+    """Draft a --schema file for your own table, also of one that `train` refuses.
+
+    It is yours to correct, and the bounds of its numbers are yours to fill in.
+    """
     import json
 
-    from fairsilo.data import CLIENT_COLUMN, infer_schema, read_table, write_atomic
-    from fairsilo.data.columns import as_declared
+    from fairsilo.data import write_atomic
     from fairsilo.errors import FairSiloError
-    from fairsilo.run.constraints import names_of
 
     if out.exists():
         raise FairSiloError(f"--out {out} exists already: give another file")
-    named = [[] if one is None else names_of("category", one) for one in (category, number)]
-    frame = as_declared(read_table(data), *named)
-    exclude = {name for name in (client, split) if name is not None}
-    if Path(data).is_dir():
-        exclude.add(CLIENT_COLUMN)
-    found = infer_schema(frame, label=label, group=group, exclude=exclude, drop_group=drop_group)
+    given = {"category": category, "number": number, "drop": drop}
+    dialect = {"sep": sep, "decimal": decimal, "thousands": thousands}
+    look = _look(data, label, group, client, split, given, dialect, drop_group)
+    for sentence in (*look.problems, *look.suspicious):
+        print(f"fairsilo: warning: {as_typed(sentence)}", file=sys.stderr)
+    found = look.schema
+    if found is None:
+        raise FairSiloError(f"there is no schema of {data}: correct what is said above")
     write_atomic(out, (json.dumps(found.model_dump(mode="json"), indent=1) + "\n").encode())
     open_ = found.numbers
     print(f"{out}: {len(found.features)} features of {data}")
@@ -112,4 +166,37 @@ def schema(
         "For differential privacy write what is publicly known into the file, and nothing that was "
         'seen in the rows: "bounds": [lowest, highest] for every number, and the values of '
         "categories, classes and groups, which are now those of this table."
+    )
+
+
+def _look(
+    data: str,
+    label: str | None,
+    group: str | None,
+    client: str | None,
+    split: str | None,
+    given: dict[str, str | None],
+    dialect: dict[str, str],
+    drop_group: bool = False,
+) -> Look:
+    """Read a table and look at it."""
+    from fairsilo.data import CLIENT_COLUMN, read_table
+    from fairsilo.data.columns import as_declared
+    from fairsilo.data.dialect import Dialect
+    from fairsilo.data.look import look_at
+    from fairsilo.run.constraints import names_of, one_or_more
+
+    named = {key: names_of(key, text) if text else () for key, text in given.items()}
+    frame = read_table(data, dialect=Dialect(**dialect))
+    frame = as_declared(frame, named["category"], named["number"])
+    if Path(data).is_dir() and client is None:
+        client = CLIENT_COLUMN
+    return look_at(
+        frame,
+        label=label,
+        group=() if group is None else one_or_more("group", group, tuple(frame.columns)),
+        client=client,
+        exclude=[name for name in (split, *named["drop"]) if name is not None],
+        told=(*named["category"], *named["number"]),
+        drop_group=drop_group,
     )

@@ -15,7 +15,11 @@ WHOLE = r"(?:0|[1-9]\d*)"
 GROUPED = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 COMMA = r"[+-]?\d+(?:,\d+)?"
 DOTTED = r"[+-]?\d{1,3}(?:\.\d{3})*(?:,\d+)?"
-ODD = ((GROUPED, "`thousands` ,"), (COMMA, "`decimal` ,"), (DOTTED, "`decimal` , `thousands` ."))
+ODD = (
+    (GROUPED, "`thousands` ','"),
+    (COMMA, "`decimal` ','"),
+    (DOTTED, "`decimal` ',' `thousands` '.'"),
+)
 """Numbers that are none as the file is read, and the options with which they are."""
 
 

@@ -109,8 +109,8 @@ def _limits(facts: Facts) -> list[str]:
 
 def _feature(one: Mapping[str, Any]) -> Card:
     """A feature's name and kind; for a category only the number of its values."""
-    if one["kind"] == "number":
-        return {"name": one["name"], "kind": "number"}
+    if one["kind"] != "category":
+        return {"name": one["name"], "kind": one["kind"]}
     return {"name": one["name"], "kind": "category", "values": len(one["values"])}
 
 

@@ -38,7 +38,10 @@ def _head(card: Card) -> list[str]:
 def _data(card: Card) -> list[str]:
     data = card["data"]
     rows = [
-        [_text(one["name"]), f"category, {one['values']} values" if "values" in one else "number"]
+        [
+            _text(one["name"]),
+            f"category, {one['values']} values" if "values" in one else one["kind"],
+        ]
         for one in data["features"]
     ]
     pooled = f", which pools {', '.join(map(_text, data['pooled']))}" if data["pooled"] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.arrays import Ints
+from fairsilo.arrays import Ints, Mask
 from fairsilo.coded import Table
 from fairsilo.data import (
     CLIENT_COLUMN,
@@ -26,9 +27,10 @@ from fairsilo.data import (
 )
 from fairsilo.data.columns import as_declared, column
 from fairsilo.data.infer import warn_of_codes
+from fairsilo.data.leakage import leaks, twins
 from fairsilo.dp import Mechanism
 from fairsilo.engine import Clientwise, Pooled, Private, silos_of
-from fairsilo.errors import FairSiloError
+from fairsilo.errors import FairSiloError, FairSiloWarning
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.partition import TEST
 from fairsilo.partition.federation import Federation
@@ -103,6 +105,8 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     protected = protected_of(schema, options.protected_class)
     client, names = share_out(frame, y, options, protected[0])
     test, owner = client == TEST, owners(frame, options)
+    if options.data not in DATASETS and mechanism is None:
+        warn_of_leaks(frame, schema, y, test, options.client)
     return assemble(
         options, schema, frame, y, s, client,
         names=names,
@@ -154,6 +158,16 @@ def assemble(
         totals = totals_of(prepared.federation, posed.constraints, options.min_cell)
         check_rows(options, posed, totals)
     return prepared
+
+
+def warn_of_leaks(
+    frame: pd.DataFrame, schema: Schema, y: Ints, test: Mask, client: str | None
+) -> None:
+    """Name columns that give the answer, the group or the holder away; test rows seen before."""
+    groups = schema.group_columns or (schema.group,)
+    for words in (*leaks(frame, schema, y, groups, client), twins(frame, schema, test)):
+        if words:
+            warnings.warn(words, FairSiloWarning, stacklevel=2)
 
 
 def group_features(options: Options, schema: Schema) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import pandas as pd
 from fairsilo.data.columns import codes_and_texts, column, positions, readable
 from fairsilo.data.dates import days, measured
 from fairsilo.data.groups import NO_GROUP
+from fairsilo.data.leakage import leaks
 from fairsilo.data.schema import Category, Date, Number
 from fairsilo.dp import Budget, Ledger
 from fairsilo.dp.budget import ROUNDING
@@ -203,6 +204,9 @@ def _sizes(
     except FairSiloError as error:
         findings.problems.append(str(error))
         return
+    groups = agreed.table.group_columns or (agreed.table.group,)
+    if agreed.dp is None:
+        findings.remarks += leaks(train.frame, agreed.table, train.y, groups)
     left_out = len(frame) - len(train.y) - len(test.y)
     if left_out:
         findings.remarks.append(

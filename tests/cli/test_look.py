@@ -1,0 +1,87 @@
+"""`fairsilo data look` and `data schema`: what a table is taken for, before anything is trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairsilo.data.look import look_at
+from fairsilo.data.schema import read_schema
+from fairsilo.report.look import look_page
+from tests.cli.conftest import Program
+from tests.report.samples import HOSTILE
+
+
+@pytest.fixture
+def messy(tmp_path: Path) -> Path:
+    """A table with the faults that real ones had."""
+    rng = np.random.default_rng(0)
+    rows = 400
+    y = rng.random(rows) < 0.3
+    frame = pd.DataFrame({
+        "id": [f"P{k:05d}" for k in range(rows)],
+        "opened": pd.date_range("2019-01-07", periods=rows, freq="3D").strftime("%Y-%m-%d"),
+        "income": [f"{k // 1000},{k % 1000:03d}" for k in rng.integers(1000, 99000, rows)],
+        "quota": [f"{k}%" for k in rng.integers(0, 100, rows)],
+        "zip": [f"{k:05d}" for k in rng.integers(100, 140, rows)],
+        "job": rng.integers(1, 9, rows),
+        "fold": np.where(rng.random(rows) < 0.2, "test", "train"),
+        "sex": rng.choice(["f", "m", ""], rows, p=[0.45, 0.45, 0.1]),
+        "decision": np.where(y, "granted", "denied"),
+        "bank": rng.choice(["north", "south"], rows),
+        "good": np.where(y, "yes", "no"),
+    })  # fmt: skip
+    path = tmp_path / "loans.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+NAMES = ("--label", "good", "--group", "sex", "--client", "bank")
+
+
+def test_everything_is_said_at_once(quick: Program, messy: Path) -> None:
+    done = quick("data", "look", "loans.csv", *NAMES, "--out", "look.html")
+    assert done.returncode == 1
+    assert "problem: column 'income' holds numbers with commas" in done.stdout
+    assert "--thousands ','" in done.stdout
+    done = quick("data", "look", "loans.csv", *NAMES, "--thousands", ",", "--out", "look.html")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "look: column 'id' has 400 different texts", "'fold' says which rows are for testing",
+        "--split fold", "--category job", "column 'decision' alone predicts the label",
+        "this table can be trained on", "(none)", "date",
+    ):  # fmt: skip
+        assert words in done.stdout, words
+    page = (messy.parent / "look.html").read_text()
+    assert "can be trained" in page
+    assert "--split fold" in page
+
+
+def test_a_draft_of_a_refused_table_is_one_to_correct(quick: Program, messy: Path) -> None:
+    done = quick("data", "schema", "--data", "loans.csv", *NAMES, "--out", "s.json")
+    assert done.returncode == 0, done.stderr
+    assert "'income' holds numbers with commas" in done.stderr
+    draft = json.loads((messy.parent / "s.json").read_text())
+    assert "income" not in [one["name"] for one in draft["features"]]
+    draft["features"].insert(0, {"kind": "number", "name": "income"})
+    (messy.parent / "s.json").write_text(json.dumps(draft))
+    assert read_schema(messy.parent / "s.json").numbers[0] == "income"
+    train = ("train", "--data", "loans.csv", *NAMES, "--protected-class", "yes", "--out", "run")
+    more = ("--schema", "s.json", "--thousands", ",", "--no-baseline")
+    done = quick(*train, *more)
+    assert done.returncode == 0, done.stderr
+    done = quick("predict", "--model", "run", "--data", "loans.csv", "--out", "scores.csv")
+    assert done.returncode == 0, done.stderr
+
+
+def test_hostile_names_stay_text() -> None:
+    frame = pd.DataFrame(
+        {HOSTILE[0]: ["a", "b"] * 4, "y": [HOSTILE[1], "n"] * 4, "g": ["u", "v"] * 4}
+    )
+    page = look_page(HOSTILE[2], look_at(frame, label="y", group=["g"]))
+    assert "<script>window" not in page
+    assert "<img" not in page
