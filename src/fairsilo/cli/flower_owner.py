@@ -28,7 +28,7 @@ MODES = {
 def approve(
     fingerprint: Annotated[
         str | None,
-        typer.Argument(help="Of the federation file to say yes to; or the number of a run."),
+        typer.Argument(help="Of the federation file; or the number of a run; or a model's digest."),
     ] = None,
     refuse: Annotated[bool, typer.Option("--refuse", help="Say no instead of yes.")] = False,
     settings: Own = Path("silo.toml"),
@@ -40,8 +40,9 @@ def approve(
     own, agreed = _read(settings)
     if fingerprint is not None:
         about = approval.decide(own, agreed, fingerprint, not refuse)
-        runs = [f"run {key.split()[1]}" for key in about if " " in key]
-        what = ", ".join(runs) or "all runs of this federation file, until it changes"
+        models = [f"audits of {key}" for key in about if key.startswith(approval.MODEL)]
+        runs = [f"run {key.split()[1]}" for key in about if " " in key and not models]
+        what = ", ".join(models or runs) or "all runs of this federation file, until it changes"
         print(f"{'no' if refuse else 'yes'} to {what}")
         return
     told = _about(own, agreed)
@@ -144,6 +145,7 @@ def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
         "confirmed": approval.confirmed(own, agreed),
         "members": [one._asdict() for one in vouch.standings(own, agreed)],
         "unconfirmed": [one.name for one in vouch.unconfirmed(own, agreed)],
+        "models": [one for one, yes in approval.read(own)["models"].items() if yes is None],
         "waiting": list(approval.read(own)["waiting"].values()),
     }
 
@@ -198,6 +200,9 @@ def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
     for one in told["waiting"]:
         purpose = one["for"] or "training or an audit"
         found.append(("waiting", f"run {one['run']} since {one['since']}, for {purpose}"))
+    for one in told["models"]:
+        found.append(("audit", f"of model {one[:16]}, which was not trained here, was refused"))
+        found.append(("to allow it", f"fairsilo flower approve {one[:16]}"))
     names = [told["fingerprint"][:16]]
     if told["approve"] == "ask":
         names = [one["run"] for one in told["waiting"]]

@@ -43,6 +43,8 @@ class Model:
     """Whether this is logistic regression, whose sums silos compute without a compiler."""
     binned: bool = False
     """Whether numbers are encoded as steps."""
+    relu: bool = False
+    """Whether the parameters are a list of dense layers, with ReLU units between them."""
 
     @property
     def outputs(self) -> int:

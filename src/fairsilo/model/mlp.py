@@ -26,4 +26,4 @@ def mlp(features: int, classes: int = 2, hidden: tuple[int, ...] = (8, 4)) -> Mo
             x = apply_small(layer, jax.nn.relu(x))
         return x
 
-    return Model("mlp", features, classes, init, apply, only_multiplies=True)
+    return Model("mlp", features, classes, init, apply, only_multiplies=True, relu=True)

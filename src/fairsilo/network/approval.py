@@ -2,6 +2,7 @@
 
 decided   by federation file ("listed") or by federation file and run ("ask"): yes or no
 waiting   runs that asked and were neither allowed nor refused yet
+models    digests of models whose audit the owner was asked for, allowed or refused (`audited`)
 members   by name, the key of each other silo that the owner confirmed (`vouch`)
 
 The server can only wait: a yes is written at the silo, by `fairsilo flower approve`.
@@ -23,6 +24,8 @@ WAITS = "it is waiting for its owner's approval (`fairsilo flower approve` at th
 REFUSED = "its owner said no to this run"
 MOST = 50
 """Waiting runs that are kept, the newest ones: whoever can start runs must not fill the disk."""
+MODEL = "model "
+"""Before the digest of a model, where it stands among fingerprints."""
 SHORTEST = 8
 """Characters of a fingerprint that are enough to name it."""
 
@@ -73,15 +76,19 @@ def decide(settings: Settings, agreed: FederationFile, name: str, yes: bool = Tr
         }
         if settings.approve != "ask" and agreed.fingerprint.startswith(wanted):
             about[agreed.fingerprint] = agreed.fingerprint
+        models = [one for one in kept["models"] if one.startswith(wanted)]
+        about |= {f"{MODEL}{one}": one for one in models}
         if not about or len(set(about.values())) > 1 or _vague(wanted, kept):
             raise FairSiloError(
-                f"{name!r} is neither a waiting run nor the federation file of this silo: give the "
-                "number of a run, or the fingerprint or its first "
-                f"{SHORTEST} characters, as `fairsilo flower approve` shows them"
+                f"{name!r} is neither a waiting run nor the federation file of this silo, nor a "
+                "model whose audit was asked for: give the number of a run, or the fingerprint or "
+                f"its first {SHORTEST} characters, as `fairsilo flower approve` shows them"
             )
-        decided = {**kept["decided"], **dict.fromkeys(about, yes)}
+        said = {**kept["models"], **dict.fromkeys(models, yes)}
+        decided = dict.fromkeys((key for key in about if not key.startswith(MODEL)), yes)
+        decided = {**kept["decided"], **decided}
         left = {key: one for key, one in kept["waiting"].items() if key not in about}
-        write_kept(settings, {**kept, "decided": decided, "waiting": left})
+        write_kept(settings, {**kept, "decided": decided, "waiting": left, "models": said})
     return sorted(about)
 
 
@@ -98,17 +105,27 @@ def confirmed(settings: Settings, agreed: FederationFile) -> bool | None:
     return found
 
 
+def asked_model(settings: Settings, digest: str) -> bool:
+    """Whether the owner allowed audits of a model; what was never asked for is noted."""
+    with locked(settings.approvals):
+        kept = read(settings)
+        if digest not in kept["models"]:
+            undecided = [one for one, yes in kept["models"].items() if yes is None]
+            dropped = undecided[: max(len(undecided) + 1 - MOST, 0)]
+            models = {k: v for k, v in kept["models"].items() if k not in dropped}
+            write_kept(settings, {**kept, "models": {**models, digest: None}})
+        return bool(kept["models"].get(digest))
+
+
 def read(settings: Settings) -> Kept:
     """The file; an unreadable one is never taken for empty."""
     path = settings.approvals
     try:
         found = json.loads(path.read_bytes())
-        members = dict(found.get("members", {}))
-        return {
-            "decided": dict(found["decided"]), "waiting": dict(found["waiting"]), "members": members
-        }  # fmt: skip
+        first = {name: dict(found[name]) for name in ("decided", "waiting")}
+        return first | {name: dict(found.get(name, {})) for name in ("members", "models")}
     except FileNotFoundError:
-        return {"decided": {}, "waiting": {}, "members": {}}
+        return {"decided": {}, "waiting": {}, "members": {}, "models": {}}
     except OSError as error:
         raise FairSiloError(f"cannot read {path} ({error.strerror})") from None
     except (ValueError, KeyError, TypeError):

@@ -4,6 +4,7 @@ shown      over whom the counts of its rows were opened
 released   every release under differential privacy: its name, its noise and how often
 tables     of every training, which table it began with
 keys       of every silo that changed its key, the first key it had
+trained, audited   which models were trained and audited on its rows (`audited`)
 
 It holds digests of tables and of public keys, names of releases, and nothing of a row. Silos are
 told apart by their keys, because names may change from one federation file to the next; a silo
@@ -123,6 +124,15 @@ def read(path: Path) -> Kept:
     return from_bytes(content, path)
 
 
+def raw(path: Path) -> dict[str, Any]:
+    """The file's whole content, checked; that of an empty ledger where there is none."""
+    read(path)
+    content: dict[str, Any] = json.loads(
+        path.read_bytes() if path.exists() else StaticSumGuard().to_bytes()
+    )
+    return content
+
+
 def from_bytes(content: bytes, path: Path) -> Kept:
     """A ledger's content; `path` is for the sentence that says where it is damaged."""
     guard = StaticSumGuard.from_bytes(content)
@@ -146,7 +156,8 @@ def from_bytes(content: bytes, path: Path) -> Kept:
 
 
 def _write(path: Path, kept: Kept) -> None:
-    content: dict[str, Any] = json.loads(kept.guard.to_bytes())
+    # What other parts keep in the file stays.
+    content: dict[str, Any] = raw(path) | json.loads(kept.guard.to_bytes())
     content["released"] = [
         {"release": one.name, "noise_multiplier": one.multiplier, "times": times}
         for one, times in Counter(kept.releases).items()

@@ -14,6 +14,9 @@ ANSWERS = 2000
 """The answers to one run that a silo gives unless its settings say otherwise: about twice what a
 private run by AGP asks, since a question may be asked again."""
 
+SCORE = 2e3
+"""Honest questions stay well below it, as docs/threat-model.md measures."""
+
 PATHS = ("federation", "data", "key", "passphrase_file", "ledger", "models", "approvals")
 """The settings that are paths."""
 
@@ -55,6 +58,11 @@ class Settings(BaseModel):
     """The methods that the silo answers for, and "audit"; None: for all."""
     maximum_answers: int = Field(default=ANSWERS, ge=1)
     """How many questions of one run the silo answers."""
+    maximum_score: float = Field(default=SCORE, gt=0)
+    """The largest score, over the declared ranges of the columns, that a question's theta may give
+    (`bounds`); under differential privacy it does not count."""
+    maximum_audits: int = Field(default=10, ge=0)
+    """How many different models may be audited on one table (`audited`)."""
     ledger: Path = Path("ledger.json")
     """What this silo released and over whom its counts were opened, in all runs; see `ledger`.
     Not named, it lies beside the table, so that every federation counts in the same file."""

@@ -16,7 +16,10 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints
 from fairsilo.dp import Budget, BudgetSpent, share
 from fairsilo.fairness.constraint import count_cells
-from fairsilo.network.audit_columns import Answers, audited, columns_of
+from fairsilo.network import audited
+from fairsilo.network.audit_columns import Answers, columns_of
+from fairsilo.network.audit_columns import audited as as_audited
+from fairsilo.network.bounds import check_scores
 from fairsilo.network.federation_file import FederationFile, encoder_of
 from fairsilo.network.ledger import read, same_table, spend
 from fairsilo.network.own_models import load_own, save_own
@@ -56,8 +59,11 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
         question.check(problem)
     except Unfit as error:
         raise Refusal(str(error)) from None
+    check_scores(settings, agreed, problem, ask)
     _pin(memory, ask)
     opened = _open(settings, agreed, ask, memory)
+    # Whether training rows changed must not show where they are private.
+    audited.admit(settings, ask, opened.table if agreed.dp is None else opened.test)
     silo = opened.silo
     if ask.encoded and "compared" not in memory:
         memory["compared"] = True
@@ -75,6 +81,7 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
         encoder = encoder_of(agreed.pooled_schema(cells_of(agreed, ask)), ask.scalings)
         posed = agreed.posed(encoder, cells_of(agreed, ask))
         save_own(settings, agreed, ask, posed, silo.own)
+    audited.note_trained(settings, ask)
     return vector
 
 
@@ -83,7 +90,7 @@ def problem_of(agreed: FederationFile, ask: Ask) -> Problem:
     cells = cells_of(agreed, ask)
     problem = agreed.problem(ask.scalings if ask.encoded else None, cells)
     if ask.purpose == "audit":
-        return audited(agreed, problem)
+        return as_audited(agreed, problem)
     return replace(problem, rest=agreed.sets_aside)
 
 

@@ -116,7 +116,15 @@ def _counts_more(one: bytes, other: bytes, place: Path) -> bool:
         and Counter(b.releases) <= Counter(a.releases)
         and b.tables.items() <= a.tables.items()
         and b.keys.items() <= a.keys.items()
+        and _models(other) <= _models(one)
     )
+
+
+def _models(content: bytes) -> set[tuple[str, str]]:
+    """The models that were trained, and by table those that were audited."""
+    found = json.loads(content)
+    tables = {"": found.get("trained", ()), **found.get("audited", {})}
+    return {(table, model) for table, models in tables.items() for model in models}
 
 
 def _shown(kept: Kept) -> dict[str, list[tuple[str, ...]]]:

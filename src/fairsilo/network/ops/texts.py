@@ -124,6 +124,12 @@ minimum_rows = 50
 minimum_cell = 5
 methods = [@methods@]
 maximum_answers = @answers@
+# The largest score over the declared ranges of the columns that a question may give: beyond it,
+# exact sums tell of single rows. Differential privacy does without.
+maximum_score = 2000
+# How many different models may be audited on one table: those that were trained here, and those
+# that `fairsilo flower approve` allows.
+maximum_audits = 10
 # Audits of another model (`fairsilo flower audit --columns`): the column with the class that it
 # predicts, the one with its probability of the protected class (or "CLASS=COLUMN" for each class).
 # audit_predictions = "decision"
