@@ -28,13 +28,12 @@ from fairlearn.reductions import ExponentiatedGradient, TruePositiveRateParity
 from sklearn.linear_model import LogisticRegression
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.engine import Pooled, solve_many
+from fairsilo.engine import Pooled
 from fairsilo.evaluate.metrics import accuracy, rate_gap
 from fairsilo.evaluate.tally import Tally
 from fairsilo.experiment.cell import hold_out
 from fairsilo.fairness import Constraint
-from fairsilo.method.target import proxy
-from fairsilo.predictor import Plain
+from fairsilo.method.target import reach
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import plan
@@ -70,12 +69,10 @@ class Split:
 
 
 def fedfair(split: Split) -> Iterator[tuple[float, Predict]]:
-    """FedFair: all targets in one program, the rows divided among their clients."""
+    """FedFair, the rows divided among their clients."""
     problem, engine = plan(Options(data=""), split.held), Pooled(split.held.federation)
-    problem = proxy(problem, engine.count(problem), WANTED)
-    found = solve_many([problem], [engine], TARGETS)[0]
-    for target, outcome in zip(TARGETS, found, strict=True):
-        model = Plain(problem.model, outcome.theta)
+    for target in TARGETS:
+        (model,) = reach(problem, engine, target).predictors
         yield target, lambda x, s, model=model: model.labels(x, s, 0) == split.protected  # type: ignore[misc]
 
 

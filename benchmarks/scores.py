@@ -25,7 +25,7 @@ from fairsilo.network.bounds import largest_score
 from fairsilo.question import Evaluate, Problem, Question
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
-from fairsilo.run.problem import aimed, plan
+from fairsilo.run.problem import plan
 from fairsilo.run.settle import settle
 from fairsilo.run.train import train
 
@@ -65,8 +65,7 @@ def measured(options: Options) -> tuple[float, int]:
     prepared = prepare(options)
     engine = Steepest(silos_of(prepared.federation))
     engine.encoder = prepared.encoder
-    problem = plan(options, prepared)
-    settled = settle(options, prepared, aimed(options, problem, engine.count(problem)), engine)
+    settled = settle(options, prepared, plan(options, prepared), engine)
     found = train(options, settled, engine)
     for one in found.predictors:
         engine.ask(settled.problem, Evaluate(one.theta))  # type: ignore[attr-defined]

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairsilo.engine import Pooled, solve_many
+from fairsilo.engine import Pooled
 from fairsilo.evaluate.metrics import accuracy, rate_gap
-from fairsilo.method.base import solved
-from fairsilo.method.target import proxy, search
+from fairsilo.method.target import reach, search
 from fairsilo.run.measure import tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
@@ -34,8 +33,7 @@ def one_seed(seed: int, by: str) -> list[dict[str, object]]:
     problem, rows, (pair,) = plan(options, prepared), prepared.federation, prepared.constraints
     engine = Pooled(rows)
     if by == "proxy":
-        aimed = proxy(problem, engine.count(problem), TARGETS[0])
-        found = [solved(aimed, one) for one in solve_many([aimed], [engine], TARGETS)[0]]
+        found = [reach(problem, engine, target) for target in TARGETS]
     else:
         found = [search(problem, engine, target) for target in TARGETS]
     lines: list[dict[str, object]] = []

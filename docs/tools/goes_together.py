@@ -24,7 +24,7 @@ from fairsilo.model import MODELS
 from fairsilo.question import Problem
 from fairsilo.run.constraints import compare, protected_of
 from fairsilo.run.options import Options
-from fairsilo.run.problem import LARGEST_MATRIX, Posed, aimed, blank_encoder, plan, posed_from
+from fairsilo.run.problem import LARGEST_MATRIX, Posed, blank_encoder, plan, posed_from
 from fairsilo.run.settle import settle
 from fairsilo.run.train import train
 from fairsilo.solver import SOLVERS
@@ -68,10 +68,11 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
         "all classes protected": {"protected_class": "all"},
     },
     "limit": {
-        "one epsilon": {},
+        "one epsilon": {"epsilon": 0.05},
         "epsilons of single pairs": {"single": True},
         "target in rates, by proxy": {"target_deo": 0.05},
         "target in rates, by search": {"target_deo": 0.05, "target_by": "search"},
+        "target in rates, promised": {"target_deo": 0.05, "target_confidence": 0.9},
     },
     "model": {
         **{f"model {name}": {"model": name} for name in MODEL},
@@ -185,7 +186,6 @@ def refusals(values: Values) -> dict[str, str]:
 def started(options: Options, posed: Posed, problem: Problem, engine: Any) -> str:
     """What the training says before its first question."""
     try:
-        problem = aimed(options, problem, engine.count(problem))
         train(options, settle(options, posed, problem, engine), engine)
     except Reached:
         return ""

@@ -51,6 +51,8 @@ QUESTIONS: dict[str, Question] = {
     "answers": Answers("classes"),
     "evaluate": Evaluate(ZERO),
     "evaluate test rows": Evaluate(ZERO, test_only=True),
+    "evaluate rows set aside": Evaluate(ZERO, part="aside"),
+    "evaluate the rest": Evaluate(ZERO, part="rest"),
     "noisy columns": NoisyColumns(),
     "noisy counts": NoisyCounts(),
     "limited cells": Cells(ZERO, curvature=False),
@@ -60,7 +62,10 @@ QUESTIONS: dict[str, Question] = {
 ALWAYS = {"columns", "counts", "round", "evaluate", "evaluate test rows"}
 AF = {"spread", "tilt", "attack"}
 PRIVATE = {"noisy columns", "noisy counts", "cells", "outcomes", "evaluate test rows"}
-REST = {"counts of the rest", "limited round of the rest", "round of the rest"}
+REST = {
+    "counts of the rest", "limited round of the rest", "round of the rest",
+    "evaluate rows set aside", "evaluate the rest",
+}  # fmt: skip
 DP = {"dp": Privacy(epsilon=50.0)}
 SEARCH = {"target_deo": 0.1, "target_by": "search"}
 
@@ -71,6 +76,7 @@ SEARCH = {"target_deo": 0.1, "target_by": "search"}
         ({"method": "fedfair"}, ALWAYS | {"limited round"}),
         ({"method": "fedfair", "target_deo": 0.1}, ALWAYS | {"limited round"}),
         ({"method": "fedfair", **SEARCH}, ALWAYS | {"limited round"} | REST),
+        ({"target_deo": 0.1, "target_confidence": 0.9}, ALWAYS | {"limited round"} | REST),
         ({"method": "fedavg"}, ALWAYS),
         ({"method": "lco"}, ALWAYS | {"local"}),
         ({"method": "af"}, ALWAYS | AF),

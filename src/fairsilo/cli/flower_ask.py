@@ -15,6 +15,7 @@ from fairsilo.errors import FairSiloError
 def ask_all(given: dict[str, Any], own: dict[str, Any]) -> None:
     """Ask for what was not given; `given`: the options of a training, `own`: those of init."""
     from fairsilo.data import DATASETS
+    from fairsilo.fairness import NOTIONS
 
     if own["folder"] is None:
         own["folder"] = Path(_ask("Working folder to make", "work"))
@@ -27,7 +28,8 @@ def ask_all(given: dict[str, Any], own: dict[str, Any]) -> None:
         own["data" if table in DATASETS else "sample"] = table if table in DATASETS else Path(table)
     if own["sample"] is not None:
         _ask_columns(given, own["sample"])
-    if given["epsilon"] is None and given["target_deo"] is None:
+    by_rates = given["notion"] in NOTIONS and NOTIONS[given["notion"]].by_rates
+    if given["epsilon"] is None and given["target_deo"] is None and not by_rates:
         given["epsilon"] = _ask("Largest difference of the groups' losses (epsilon)", "0.05")
     if not own["silo"]:
         own["silo"] = _ask_silos()

@@ -131,7 +131,9 @@ OPTIONS: dict[str, Declared] = {
     ),
     "epsilon": Declared(
         Text, None,
-        "Largest allowed difference of the groups' losses (DGEO), default 0.05; tau of af. For "
+        "Largest allowed difference of the groups' losses (DGEO), default 0.05; tau of af. Without "
+        "it, notions about rates (all but equal-opportunity and bounded-loss) take --target-deo "
+        "0.05. For "
         "single pairs: 0.05,Black:White=0.1; with --against rest: 0.05,Black=0.1.", HOW,
     ),
     "target_deo": Declared(
@@ -142,6 +144,11 @@ OPTIONS: dict[str, Declared] = {
         str, "proxy",
         "How to meet --target-deo: proxy (limit the rates themselves) or search (for an epsilon, "
         "with a fifth of the rows set aside).", HOW,
+    ),
+    "target_confidence": Declared(
+        Number, None,
+        "Promise --target-deo for the population with this confidence, such as 0.9: models are "
+        "tested on a fifth of the rows, set aside. Refused where these are too few.", HOW,
     ),
     "rounds": Declared(
         Count, None,

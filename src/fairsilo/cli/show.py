@@ -168,9 +168,10 @@ def _limits(metrics: Metrics) -> str:
 def _show_rates(console: Console, metrics: Metrics) -> None:
     """What a target in rates, another notion than the usual one and single pairs came to."""
     if metrics["target_deo"] is not None:
+        missed = ", target missed" if metrics.get("target_met") is False else ""
         console.print(
             f"rates on the training rows: {number(metrics['train']['rate_gap'])} apart, target "
-            f"{metrics['target_deo']:g}",
+            f"{metrics['target_deo']:g}{missed}",
             highlight=False,
         )
     if metrics["notion"] in _RATES:

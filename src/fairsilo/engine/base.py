@@ -64,7 +64,7 @@ def solve_by_asking(engine: Engine, problem: Problem, watch: Watch | None = None
     return drive(
         problem.solver,
         answers(engine, problem),
-        problem.model.start(problem.seed),
+        problem.start,
         problem.limits,
         problem.rounds,
         watch,

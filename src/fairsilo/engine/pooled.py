@@ -59,9 +59,9 @@ class Pooled(Clientwise):
         def answer(query: Query, order: Order) -> Sums:
             at = (np.asarray(query.theta), np.asarray(query.mu))
             vector = sums_of(model, order.value, *rows.leaves(), *at, problem.measure)  # type: ignore[arg-type]
-            return unflatten(vector, order, model.size, len(problem.constraints))
+            return unflatten(vector, order, model.size, len(problem.constraints), problem.measure)
 
-        start = model.start(problem.seed)
+        start = problem.start
         return drive(
             problem.solver, answer, start, problem.limits, problem.rounds, watch, problem.penalty
         )
@@ -99,7 +99,7 @@ def solve_many(
     outcomes = iter(
         Compiled(first.model, rows, precision(first), local, first.measure).solve_many(
             first.solver,
-            np.repeat([one.model.start(one.seed) for one in problems], len(epsilons), axis=0),
+            np.repeat([one.start for one in problems], len(epsilons), axis=0),
             np.tile(limits, (len(problems), 1)),
             first.rounds,
             watch,

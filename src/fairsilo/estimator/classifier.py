@@ -63,8 +63,9 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon : float or dict, default=0.05
-        The largest difference of mean losses between two groups. A dict has limits of single
+    epsilon : float or dict, default=None
+        The largest difference of mean losses between two groups; None is 0.05, or for notions
+        about rates a `target_deo` of 0.05. A dict has limits of single
         pairs, ``{("Female", "Male"): 0.02}`` (with ``against="rest"`` of single groups,
         ``{"Female": 0.02}``); the others have 0.05. For `method="af"` its trade-off tau; `fedavg`,
         `eo` and `ceo` do not use it.
@@ -114,6 +115,9 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     target_by : {"proxy", "search"}, default="proxy"
         How the target is met: by limiting the rates themselves, or by searching for an epsilon with
         a fifth of every client's rows set aside.
+    target_confidence : float, default=None
+        Promise the target for the population with this confidence: models are tested on a fifth of
+        every client's rows, set aside. An error says how many rows that takes.
     max_rounds : int, default=None
         The most rounds; None is 150 for Newton, 300 for L-BFGS, 20,000 for AGP.
     random_state : int or RandomState, default=None
@@ -176,7 +180,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    epsilon: Any = 0.05
+    epsilon: Any = None
     _: KW_ONLY
     method: str | Method = DEFAULT_METHOD.name
     model: str | Callable[[int, int], Model] = "lr"
@@ -190,6 +194,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     notion: str | Notion = DEFAULT.name
     target_deo: float | None = None
     target_by: str = "proxy"
+    target_confidence: float | None = None
     max_rounds: int | None = None
     random_state: Any = None
     dp_epsilon: float | None = None

@@ -21,7 +21,7 @@ from fairsilo.run.measure import tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import begin, private_ending, spent, without
-from fairsilo.run.problem import aimed, plan
+from fairsilo.run.problem import plan
 from fairsilo.run.settle import settle
 from fairsilo.run.store import history
 from fairsilo.run.train import Run
@@ -54,7 +54,6 @@ def train(
     """
     if mechanism is None:
         engine, problem = prepared.engine(options), plan(options, prepared)
-        problem = aimed(options, problem, engine.count(problem))
         settled = settle(options, prepared, problem, engine)
         problem = settled.problem
         trained = train_by(options, settled, engine)

@@ -17,7 +17,8 @@ from fairsilo.run import store
 
 PARAMETERS = (
     *("method", "model", "solver", "estimator"),
-    *("against", "pool", "notion", "target_deo", "target_by", "dp_epsilon", "dp_delta"),
+    *("against", "pool", "notion", "target_deo", "target_by", "target_confidence"),
+    *("dp_epsilon", "dp_delta"),
 )
 """The options of a run that are also parameters of the estimator."""
 
@@ -72,7 +73,7 @@ def _epsilon(described: Mapping[str, Any]) -> Any:
     """The limit; if single pairs have their own, a dict of all limits."""
     options = described["options"]
     if not options.get("epsilons"):
-        return options["epsilon"]
+        return options["epsilon"] if options.get("target_deo") is None else None
     return {
         (one["a"][0], one["b"][0]) if len(one["b"]) == 1 else one["a"][0]: one["epsilon"]
         for one in described["compared"]

@@ -26,12 +26,16 @@ KINDS: dict[str, tuple[Any, str]] = {
     "notion": ((str, Notion), "a name, such as 'equal-opportunity', or a Notion"),
     "target_deo": (Real, "None or a difference of rates, such as 0.02"),
     "target_by": (str, "'proxy' or 'search'"),
+    "target_confidence": (Real, "None or a number below 1, such as 0.9"),
     "dp_epsilon": (Real, "None or a number, such as 4"),
     "dp_delta": (Real, "a number far below one over the rows, such as 1e-5"),
 }
 SAME = ("method", "model", "penalty", "solver", "estimator", "against", "notion", "target_by")
 """Parameters that are options as they are."""
-OPTIONAL = ("penalty", "solver", "max_rounds", "pool", "target_deo", "dp_epsilon")
+OPTIONAL = (
+    *("epsilon", "penalty", "solver", "max_rounds", "pool"),
+    *("target_deo", "target_confidence", "dp_epsilon"),
+)
 
 
 def options_of(parameters: dict[str, Any]) -> Options:
@@ -43,6 +47,9 @@ def options_of(parameters: dict[str, Any]) -> Options:
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             raise TypeError(f"{name} is {value!r}: give {wanted}")
     rounds, size, target = (parameters[name] for name in ("max_rounds", "pool", "target_deo"))
+    confidence = parameters["target_confidence"]
+    if parameters["epsilon"] is not None and target is not None:
+        raise ValueError("give epsilon (of losses) or target_deo (of rates), not both")
     epsilon, epsilons = _limits(parameters["epsilon"])
     private = parameters["dp_epsilon"]
     if private is None and parameters["bounds"] is not None:
@@ -55,6 +62,7 @@ def options_of(parameters: dict[str, Any]) -> Options:
             epsilon=epsilon,
             epsilons=epsilons,
             target_deo=None if target is None else float(target),
+            target_confidence=None if confidence is None else float(confidence),
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
             dp_epsilon=None if private is None else float(private),
@@ -62,10 +70,10 @@ def options_of(parameters: dict[str, Any]) -> Options:
         )
 
 
-def _limits(epsilon: Any) -> tuple[float, tuple[tuple[str, float], ...]]:
+def _limits(epsilon: Any) -> tuple[Any, tuple[tuple[str, float], ...]]:
     """The limit of all pairs, and limits of single pairs, named as on the command line."""
     if not isinstance(epsilon, Mapping):
-        return float(epsilon), ()
+        return (None if epsilon is None else float(epsilon)), ()
     single = []
     for pair, limit in epsilon.items():
         if not isinstance(limit, Real) or isinstance(limit, bool | np.bool_):

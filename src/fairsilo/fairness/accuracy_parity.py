@@ -21,6 +21,7 @@ ACCURACY_PARITY = Notion(
     name="accuracy-parity",
     words="groups fare alike on the whole",
     constraints=accuracy_parity,
+    by_rates=True,
     caveat="The groups are compared on the whole: gaps within single classes can remain, and "
     "cancel each other out.",
 )

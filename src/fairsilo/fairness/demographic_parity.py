@@ -25,6 +25,7 @@ DEMOGRAPHIC_PARITY = Notion(
     words="the protected class is predicted equally readily for all groups",
     constraints=demographic_parity,
     claims=True,
+    by_rates=True,
     caveat="Who deserves an answer does not count in demographic parity: it is to be given to all "
     "groups equally often, rightly or wrongly.",
 )

@@ -21,6 +21,7 @@ EQUALIZED_ODDS = Notion(
     name="equalized-odds",
     words="groups fare alike among the people of every class",
     constraints=equalized_odds,
+    by_rates=True,
     every_class=True,
     within_classes=True,
 )

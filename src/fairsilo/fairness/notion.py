@@ -30,6 +30,9 @@ class Notion:
     """Whether all classes are protected, whichever the user names."""
     rates: bool = True
     """Whether it is about a difference of rates, too, so that a target in rates makes sense."""
+    by_rates: bool = False
+    """Whether, unless told otherwise, rates are limited and not losses, which for this notion say
+    little of the rates."""
     alone: bool = False
     """Whether each group is limited by itself, which can be more than any model reaches."""
     claims: bool = False

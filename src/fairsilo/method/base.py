@@ -131,7 +131,7 @@ def solved(problem: Problem, outcome: Outcome, notes: Sequence[str] = ()) -> Tra
     return Trained(
         (Plain(problem.model, outcome.theta),),
         outcome,
-        numbers_up(problem.solver.order, size, pairs),
+        numbers_up(problem.solver.order, size, pairs, problem.measure),
         numbers_down(size, pairs),
         tuple(notes),
     )

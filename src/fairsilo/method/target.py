@@ -3,12 +3,12 @@
 A limit on losses bounds no rate. Two ways to one:
 
     proxy    the constraint is the gap of rates itself. Steps follow a smooth surrogate of it, the
-             multipliers see the true rates (`sums.rows`); one solve, on all training rows
+             multipliers see the true rates (`solver.rates`). Training without limits comes first:
+             where its model keeps to the target it is the answer, else the constrained training
+             starts from it. (From a constant start, which has no gap in rates, every step raises
+             one, and a network would stay constant.)
     search   constraints on losses as ever, and the largest epsilon that keeps the rates within
              the target on the rows trained on and those set aside at every client
-
-At the proxy's solution grad L + sum_k mu_k grad q_k = 0, and mu_k is zero unless the true gap of
-rates is at its limit: an equilibrium of the game of Cotter, Jiang and Sridharan (2019).
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,17 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.engine import Engine, Pooled, solve_many
 from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import rate_gap
 from fairsilo.fairness.constraint import Totals
 from fairsilo.method.base import Trained, solved, who_takes_part
+from fairsilo.method.fedavg import unconstrained
 from fairsilo.question.base import Problem
 from fairsilo.question.evaluate import Evaluate
-from fairsilo.solver import Newton, Outcome, Watch
+from fairsilo.solver import Agp, Outcome, Rates, Status, Watch
 
 FINEST = 1e-3
-"""Rates are steps, so that a gap meets its limit to a thousandth, or to two rows of a cell."""
+"""Rates are steps: a gap at most a thousandth, or two rows of a cell, below its limit is at it."""
 CANDIDATES = 8
 """So many epsilons are tried at once; then as many between the best of them and the next."""
 NO_LIMIT = 1e3
@@ -38,13 +40,49 @@ def proxy(problem: Problem, totals: Totals, target: float) -> Problem:
     """The problem with its limits on the gaps of rates themselves."""
     sides = [side for one in problem.constraints for side in one.sides(*problem.shape)]
     rows = min(int(totals.cells[side].sum()) for side in sides)
-    solver: Any = problem.solver
     # A power of two, so that tables of about the same size share a compiled program.
-    steps = 2.0 ** -np.floor(np.log2(max(rows, 2) / 2))
-    solver = replace(solver, tolerance=max(FINEST, float(steps)))
-    if isinstance(solver, Newton) and not problem.model.start(problem.seed).any():
-        solver = replace(solver, from_anywhere=True)
-    return replace(problem, epsilon=target, measure="rate", solver=solver)
+    steps = 2.0 ** -np.ceil(np.log2(max(rows, 2) / 2))
+    width = min(target, max(FINEST, float(steps)))
+    solver: Any = problem.solver
+    if isinstance(solver, Agp):
+        solver = replace(solver, width=width)
+    return replace(problem, epsilon=target, measure="rate", solver=Rates(solver, width))
+
+
+def reach(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
+    """The model within the target, by the proxy."""
+    free = engine.solve(unconstrained(problem), watch)
+    trained = reach_from(problem, engine, target, free, watch)
+    return replace(trained, notes=(*who_takes_part(problem, engine), *trained.notes))
+
+
+def reach_from(
+    problem: Problem, engine: Engine, target: float, free: Outcome, watch: Watch | None = None
+) -> Trained:
+    """`reach`, where training without limits has ended."""
+    aimed = replace(proxy(problem, engine.count(problem), target), begin=free.theta)
+    trained = solved(aimed, free)
+    kept = free.status is Status.DIVERGED
+    if kept or gap(problem, engine, free.theta, problem.estimator) <= target:
+        outcome = _one_round(aimed, engine, free)
+    else:
+        outcome = engine.solve(aimed, watch)
+        trained = solved(aimed, outcome, missed(problem, engine, target, outcome))
+    return replace(trained, outcome=outcome, rounds_before=free.rounds)
+
+
+def missed(problem: Problem, engine: Engine, target: float, outcome: Outcome) -> tuple[str, ...]:
+    """A note where the rates of the training rows are further apart than the target."""
+    found = float(np.abs(outcome.last.d).max())
+    if found <= target or outcome.status is Status.DIVERGED:
+        return ()
+    return (f"target missed: on the training rows the rates are {found:.4f} apart, not {target:g}",)
+
+
+def _one_round(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:
+    """The model without limits, with its gaps."""
+    once = engine.solve(replace(aimed, rounds=1))
+    return replace(once, theta=free.theta, status=free.status)
 
 
 def search(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
@@ -70,7 +108,8 @@ def search(problem: Problem, engine: Engine, target: float, watch: Watch | None 
         f"of {len(tried)} models trained, the one with epsilon {epsilon:.4f} was taken: its rates "
         f"are {gaps[best]:.4f} apart on the rows trained on and those set aside"
     )
-    missed = () if meets else (f"no epsilon brings the rates within {target:g} of each other",)
+    said = f"target missed: no epsilon brings the rates within {target:g} of each other"
+    missed = () if meets else (said,)
     return replace(
         solved(
             problem, outcome, (*who_takes_part(replace(problem, rest=True), engine), note, *missed)
@@ -110,11 +149,19 @@ def _tried(
     return tried, gaps, silos
 
 
-def gap(problem: Problem, engine: Engine, theta: Floats) -> float:
-    """The largest gap of rates over the constraints, on all training rows."""
-    train, _ = engine.ask(problem, Evaluate(np.asarray(theta)))
-    found = [rate_gap(train.tally, one) for one in problem.constraints]
+def gap(problem: Problem, engine: Engine, theta: Floats, estimator: str = "pooled") -> float:
+    """The largest gap of rates over the constraints, on the rows trained on."""
+    part = "rest" if problem.rest else "all"
+    train, _ = engine.ask(problem, Evaluate(np.asarray(theta), part=part))
+    found = gaps_of(problem, train, estimator)
     return max(np.inf if one is None else abs(one) for one in found)
+
+
+def gaps_of(problem: Problem, evidence: Evidence, estimator: str = "pooled") -> list[float | None]:
+    """The gap of rates of every constraint."""
+    if estimator == "mean":
+        return [evidence.rates.mean(k) for k in range(len(problem.constraints))]
+    return [rate_gap(evidence.tally, one) for one in problem.constraints]
 
 
 def _solve(

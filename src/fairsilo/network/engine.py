@@ -135,7 +135,7 @@ class Network:
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """Drive the solver; after a loss, again from where it stood with the silos left."""
-        theta, records = problem.model.start(problem.seed), list[Record]()
+        theta, records = problem.start, list[Record]()
         answer = answers(self, problem)
 
         def note(number: int, record: Record) -> None:

@@ -25,6 +25,7 @@ from fairsilo.fairness import DEFAULT
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS, Method
 from fairsilo.method.lco import check_solver
+from fairsilo.method.promise import PATH
 from fairsilo.model import MODELS
 from fairsilo.network.chain import Past, check_chain
 from fairsilo.question import Problem, Unfit
@@ -50,7 +51,7 @@ OTHER_ENCODER = "the server's encoder does not fit the federation file"
 
 STEPPED = ("histogram",)
 """The kinds of questions that a model with steps has of its own."""
-LATER = ("penalty",)
+LATER = ("penalty", "target_confidence")
 """Fields that came later: where they are not set, they are no part of the text."""
 
 
@@ -130,6 +131,7 @@ class FederationFile(BaseModel):
     epsilons: tuple[tuple[str, float], ...] = ()
     target_deo: float | None = None
     target_by: str = "proxy"
+    target_confidence: float | None = None
     rounds: int = Field(default=150, ge=1)
     seed: int = 0
     split: str | None = None
@@ -208,7 +210,8 @@ class FederationFile(BaseModel):
             private = {f"dp_{name}": value for name, value in self.dp.model_dump().items()}
             private["dp_noise"] = "shared" if self.secure_aggregation else "full"
         same = ("method", "after", "model", "penalty", "solver", "estimator", "notion", "against")
-        more = ("pool", "epsilon", "epsilons", "target_deo", "target_by", "rounds", "seed", "split")
+        limits = ("epsilon", "epsilons", "target_deo", "target_by", "target_confidence")
+        more = ("pool", *limits, "rounds", "seed", "split")
         return Options(
             data=data or self.name,
             label=table.label,
@@ -255,15 +258,21 @@ class FederationFile(BaseModel):
     def sets_aside(self) -> bool:
         """Whether silos may be asked to train without the rows that they set aside."""
         searches = self.target_deo is not None and self.target_by == "search"
-        return searches or self.penalty == "validation"
+        promises = self.target_confidence is not None
+        return searches or promises or self.penalty == "validation"
 
     @property
     def questions(self) -> int:
         """What a run asks of a silo at most, undisturbed: to count, the rounds, to evaluate."""
-        searches = 17 if self.target_deo is not None and self.target_by == "search" else 1
+        solved = 1
+        if self.target_deo is not None:
+            # Without limits, then with them; a search and a promise try several.
+            solved = 17 if self.target_by == "search" else 2
+        if self.target_confidence is not None:
+            solved = 1 + len(PATH)
         before = {"validation": 7, "auto": 1}.get(str(self.penalty), 0)
-        trainings = searches + before
-        return SET_UP + self.rounds * trainings + self.spec.setup + 2 * trainings
+        trainings = solved + before
+        return SET_UP + self.rounds * trainings + self.spec.setup + 3 * trainings
 
     @property
     def names(self) -> tuple[str, ...]:

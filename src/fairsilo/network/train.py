@@ -31,7 +31,6 @@ from fairsilo.run.problem import (
     HISTOGRAMS,
     SETUP_EXCHANGES,
     Posed,
-    aimed,
     check_rows,
     plan,
     pooled_below,
@@ -115,7 +114,7 @@ def _ready(options: Options, posed: Posed, engine: Network) -> Problem:
         return problem
     totals = engine.count(problem)
     check_rows(options, posed, totals)
-    return aimed(options, problem, totals)
+    return problem
 
 
 def _seen(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from fairsilo.arrays import Floats, Ints
+from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.coded import Table
 from fairsilo.dp import Clip, Message, Plan, Release
 from fairsilo.errors import FairSiloError
@@ -71,6 +71,13 @@ class Problem:
     """Differential privacy, or None."""
     penalty: Penalty | Choosing | None = None
     """What the server adds to the objective; silos need not know it."""
+    begin: Floats | None = field(default=None, compare=False)
+    """Where training starts; None is the model's own start."""
+
+    @property
+    def start(self) -> Floats:
+        """The first theta."""
+        return self.model.start(self.seed) if self.begin is None else self.begin
 
     @property
     def classes(self) -> int:
@@ -143,12 +150,20 @@ class Silo:
         if not rest:
             return self.train
         if ("rest", problem.seed) not in self.cache:
-            rng = np.random.default_rng([problem.seed, 1, self.index])
-            kept = np.ones(len(self.train), bool)
-            kept[rng.permutation(len(kept))[: round(ASIDE * len(kept))]] = False
-            self.cache["rest", problem.seed] = self.train.only(kept)
+            self.cache["rest", problem.seed] = self.train.only(self._kept(problem))
         part: Part = self.cache["rest", problem.seed]
         return part
+
+    def aside(self, problem: Problem) -> Part:
+        """The training rows that are set aside."""
+        return self.train.only(~self._kept(problem))
+
+    def _kept(self, problem: Problem) -> Mask:
+        """Which training rows are not set aside: drawn by the seed and the silo's number."""
+        rng = np.random.default_rng([problem.seed, 1, self.index])
+        kept = np.ones(len(self.train), bool)
+        kept[rng.permutation(len(kept))[: round(ASIDE * len(kept))]] = False
+        return kept
 
 
 QUESTIONS: dict[str, type[Question]] = {}

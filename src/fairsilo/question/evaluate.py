@@ -24,11 +24,17 @@ class Evaluate(Question, kind="evaluate"):
     """Leave the training rows out, as differential privacy demands."""
     audit: bool = False
     """An audit sees nothing of cells that a silo finds too small."""
+    part: str = "all"
+    """Which training rows: all, or those that each silo sets aside, or the rest of them."""
 
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, or no numbers."""
         if self.theta.size:
             fitting(self, theta=(problem.model.size,))
+        if self.part not in ("all", "rest", "aside"):
+            raise Unfit(f"the part {self.part!r} of the training rows is unknown")
+        if self.part != "all" and not problem.rest:
+            raise Unfit("the problem sets no rows aside")
 
     def length(self, problem: Problem) -> int:
         """One or two pieces of evidence."""
@@ -38,7 +44,9 @@ class Evaluate(Question, kind="evaluate"):
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the training rows, then of the test rows."""
-        parts = [silo.test] if self.test_only else [silo.train, silo.test]
+        aside = self.part == "aside"
+        train = silo.aside(problem) if aside else silo.rows(problem, self.part == "rest")
+        parts = [silo.test] if self.test_only else [train, silo.test]
         claims = bool(problem.claims)
         return np.concatenate([self._of(problem, silo, p).to_vector(claims) for p in parts])
 

@@ -29,17 +29,17 @@ def linear_sums(
     outputs, p = scores.shape[1], probabilities_of(scores)
     losses, slope = losses_of(scores, y), slopes_of(p, y, scores.shape[1])
     bend = _curvature(p, outputs)
-    values, tilt, curve = losses, slope, bend
+    gaps, tilt, curve = v @ losses, slope, bend
     if measure == "rate":
-        values = (np.argmax(p, axis=1) != y) * 1.0
-        tilt, curve = _smooth_error(scores, y)
+        smooth, tilt, curve = _smooth_error(scores, y)
+        gaps = np.concatenate([v @ (np.argmax(p, axis=1) != y), v @ smooth])
     pushed = mu @ v
 
     def gradient(weights: Floats, slopes: Floats) -> Floats:
         weighted = weights[:, None] * slopes
         return np.vstack([weighted.sum(axis=0), pulled(x, weighted)]).reshape(-1)
 
-    parts = [np.array([w @ losses]), v @ values, gradient(w, slope)]
+    parts = [np.array([w @ losses]), gaps, gradient(w, slope)]
     if order == "lagrangian":
         parts[2] = parts[2] + gradient(pushed, tilt)
         return np.concatenate(parts)
@@ -58,15 +58,15 @@ def _curvature(p: Floats, outputs: int) -> Floats:
     return bend[:, -outputs:, -outputs:]
 
 
-def _smooth_error(scores: Floats, y: Ints) -> tuple[Floats, Floats]:
-    """Slope and curvature in the scores of q_j = 1 - softmax(SHARPNESS * scores_j)[y_j]."""
+def _smooth_error(scores: Floats, y: Ints) -> tuple[Floats, Floats, Floats]:
+    """Value, slope and curvature in the scores of q_j = 1 - softmax(SHARPNESS * scores_j)[y_j]."""
     outputs, p = scores.shape[1], probabilities_of(SHARPNESS * scores)
     away = np.eye(p.shape[1])[y] - p
     right = p[np.arange(len(y)), y]
     slope = -SHARPNESS * right[:, None] * away
     bend = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
     bend = SHARPNESS**2 * right[:, None, None] * (bend - away[:, :, None] * away[:, None, :])
-    return slope[:, -outputs:], bend[:, -outputs:, -outputs:]
+    return 1 - right, slope[:, -outputs:], bend[:, -outputs:, -outputs:]
 
 
 def _triangle(x: Table, bend: Floats) -> Floats:

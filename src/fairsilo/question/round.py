@@ -11,6 +11,7 @@ from fairsilo.fairness.weigh import weigh_silo
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
 from fairsilo.question.model_sums import sums_of
 from fairsilo.solver.base import Order, Sums
+from fairsilo.sums.rows import Measure
 
 ROUNDING = 1e-6
 """How far below zero a loss may be from rounding alone."""
@@ -34,6 +35,10 @@ class Round(Question, kind="round", moving=True):
         """Those that count."""
         return problem.constraints if self.limited else ()
 
+    def measure(self, problem: Problem) -> Measure:
+        """What they limit."""
+        return problem.measure if self.limited else "loss"
+
     def check(self, problem: Problem) -> None:
         """Theta, mu and totals have the problem's sizes."""
         pairs, groups = len(self.constraints(problem)), problem.groups
@@ -51,18 +56,18 @@ class Round(Question, kind="round", moving=True):
     def length(self, problem: Problem) -> int:
         """As many numbers as the order asks for."""
         pairs = len(self.constraints(problem))
-        return numbers_up(Order(self.order), problem.model.size, pairs)
+        return numbers_up(Order(self.order), problem.model.size, pairs, self.measure(problem))
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The silo's part of the sums."""
-        measure = problem.measure if self.limited else "loss"
-        rows = weighted_rows(problem, silo, self)
-        return sums_of(problem.model, self.order, *rows, self.theta, self.mu, measure)
+        rows, at = weighted_rows(problem, silo, self), (self.theta, self.mu)
+        return sums_of(problem.model, self.order, *rows, *at, self.measure(problem))
 
     def read(self, problem: Problem, vector: Floats) -> Sums:
         """The sums that the vector stands for."""
         pairs = len(self.constraints(problem))
-        return unflatten(vector, Order(self.order), problem.model.size, pairs)
+        order, size = Order(self.order), problem.model.size
+        return unflatten(vector, order, size, pairs, self.measure(problem))
 
     def implausible(self, problem: Problem, vector: Floats) -> str:
         """The mean loss is never negative; at theta = 0 it is log C, and every gap is 0."""
@@ -105,11 +110,12 @@ def weighted_rows(
     return rows
 
 
-def numbers_up(order: Order, parameters: int, constraints: int) -> int:
+def numbers_up(order: Order, parameters: int, constraints: int, measure: Measure = "loss") -> int:
     """How many numbers one silo sends per round; of the Hessian, one triangle."""
+    smooth = constraints if measure == "rate" else 0
     if order is Order.LAGRANGIAN:
-        return 1 + constraints + parameters
-    first = (1 + constraints) * (1 + parameters)
+        return 1 + constraints + smooth + parameters
+    first = (1 + constraints) * (1 + parameters) + smooth
     triangle = parameters * (parameters + 1) // 2
     return first + (triangle if order is Order.SECOND else 0)
 
@@ -119,10 +125,13 @@ def numbers_down(parameters: int, constraints: int) -> int:
     return parameters + constraints
 
 
-def unflatten(vector: Floats, order: Order, parameters: int, constraints: int) -> Sums:
+def unflatten(
+    vector: Floats, order: Order, parameters: int, constraints: int, measure: Measure = "loss"
+) -> Sums:
     """The sums that a vector stands for: loss, d, grad, jac, one triangle of hess."""
     loss, vector = vector[0], vector[1:]
-    d, vector = vector[:constraints], vector[constraints:]
+    gaps = constraints * (2 if measure == "rate" else 1)
+    d, vector = vector[:gaps], vector[gaps:]
     grad, vector = vector[:parameters], vector[parameters:]
     if order is Order.LAGRANGIAN:
         return Sums(*map(jnp.asarray, (loss, d, grad)))

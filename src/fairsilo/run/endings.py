@@ -14,18 +14,24 @@ from fairsilo.solver import Outcome, Status
 
 
 def ending(
-    outcome: Outcome, tolerance: float, tally: Tally, classes: Sequence[str], rows: str = "training"
+    outcome: Outcome,
+    tolerance: float,
+    tally: Tally,
+    classes: Sequence[str],
+    rows: str = "training",
+    before: int = 0,
 ) -> str:
     """Why a solver ended, in words; a collapsed model is called so even where it converged.
 
-    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named.
+    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named,
+    `before` counts the rounds of models that were trained on the way.
     """
-    last = outcome.last
+    last, rounds = outcome.last, outcome.rounds + before
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
     limit = f"tolerance {tolerance:.0e}"
     reason = {
         Status.CONVERGED: f"converged: {left}, {limit}",
-        Status.RUNNING: f"not converged: {outcome.rounds} rounds reached with {left}, {limit}",
+        Status.RUNNING: f"not converged: {rounds} rounds reached with {left}, {limit}",
         Status.STALLED: f"not converged: no further progress with {left}, {limit}",
         Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
     }[outcome.status]
@@ -39,7 +45,12 @@ def ending(
 def explain(problem: Problem, trained: Trained, train: Tally, posed: Posed) -> str:
     """`ending`, and how many of several clients' models are constant."""
     classes = posed.schema.classes
-    reason = ending(trained.outcome, problem.solver.tolerance, train, classes)
+    reason = ending(
+        trained.outcome, problem.solver.tolerance, train, classes, before=trained.rounds_before
+    )
+    missed = next((note for note in trained.notes if note.startswith("target missed")), None)
+    if missed is not None:
+        reason = f"{missed}; {reason}"
     if reason.startswith(("collapsed", "diverged")):
         return reason
     last, alone = trained.outcome.last, limited_alone(problem)
@@ -72,6 +83,9 @@ def idle_limit(options: Options, problem: Problem, outcome: Outcome) -> list[str
     if method.limits != "loss" or not exact or not gaps.size or gaps.size % len(problem.limits):
         return []
     limits = np.resize(problem.limits, gaps.size)
+    if problem.measure == "rate" and np.any(outcome.last.mu):
+        # Rates are steps: one that is bound may end a step below its limit.
+        return []
     if not (gaps < 0.99 * limits - 1e-4).all():
         return []
     what = "loss" if limited_alone(problem) else "gap"

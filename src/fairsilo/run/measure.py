@@ -109,6 +109,12 @@ def measure(
         "notion": options.notion,
         "epsilon": limit,
         "target_deo": options.target_deo,
+        "target_met": _target_met(options, training.figures),
+        **(
+            {}
+            if options.target_confidence is None
+            else {"target_confidence": options.target_confidence}
+        ),
         **({"tau": options.epsilon} if method.limits == "tau" else {}),
         "clients": seen.clients,
         "rounds": outcome.rounds,
@@ -310,6 +316,12 @@ def _with_claims(
         return tally
     under = {claim: predictor.losses(x, np.full_like(y, claim), s) for claim in claims}
     return replace(tally, claimed=claimed(under, s, groups, classes))
+
+
+def _target_met(options: Options, train: Metrics) -> bool | None:
+    """Whether the rates of the training rows are within the target; None without one."""
+    gap = train.get("rate_gap")
+    return None if options.target_deo is None or gap is None else gap <= options.target_deo
 
 
 def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:

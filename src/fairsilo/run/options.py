@@ -25,6 +25,8 @@ GROUPLESS = ("train", "refuse")
 NOISE = ("shared", "full")
 ALPHA = 0.5
 EPSILON = 0.05
+TARGET = 0.05
+"""In rates, where the notion is about rates and no limit is given."""
 TARGET_BY = ("proxy", "search")
 PENALTIES = ("none", "auto", "validation")
 LARGEST_SEED = 2**32 - 1
@@ -74,11 +76,15 @@ class Options:
     solver: str | Solver | None = None
     estimator: str = "pooled"
     notion: str = DEFAULT.name
-    epsilon: float = EPSILON
+    epsilon: float = None  # type: ignore[assignment]
+    """The limit on losses. None is the default: a target in rates where the notion is about rates
+    and the method takes one, else 0.05."""
     epsilons: tuple[tuple[str, float], ...] = ()
     """Pairs of groups with a limit of their own, such as ("Female:Male", 0.05)."""
     target_deo: float | None = None
     target_by: str = "proxy"
+    target_confidence: float | None = None
+    """With which confidence the target is promised for the population."""
     rounds: int | None = None
     start_from: Path | None = None
     """A run folder from whose model training starts, instead of from zero."""
@@ -115,6 +121,8 @@ class Options:
         choose("engine", self.engine, ENGINES)
         if isinstance(self.solver, str):
             choose("solver", self.solver, SOLVERS)
+        choose("notion", self.notion, NOTIONS)
+        self._limit_by_default()
         self._check_compared()
         self._check_target()
         self._check_penalty()
@@ -166,9 +174,17 @@ class Options:
         """How CSV files are written."""
         return Dialect(self.sep, self.decimal, self.thousands)
 
+    def _limit_by_default(self) -> None:
+        """A limit for who gave none."""
+        if self.epsilon is not None:
+            return
+        takes = METHODS[self.method].targets and self.dp_epsilon is None and not self.epsilons
+        if NOTIONS[self.notion].by_rates and takes and self.target_deo is None:
+            object.__setattr__(self, "target_deo", TARGET)
+        object.__setattr__(self, "epsilon", EPSILON)
+
     def _check_compared(self) -> None:
         """Validate notion, against, epsilon and pool."""
-        choose("notion", self.notion, NOTIONS)
         choose("against", self.against, AGAINST)
         for limit in (self.epsilon, *(limit for _, limit in self.epsilons)):
             if not (math.isfinite(limit) and limit >= 0):
@@ -284,7 +300,12 @@ class Options:
                 f"{option} is for `method` {able} and not {self.method}: leave it out"
             )
         if self.target_deo is None:
+            if self.target_confidence is not None:
+                raise FairSiloError(
+                    "`target_confidence` is of a target in rates: give `target_deo`, such as 0.05"
+                )
             return
+        self._check_confidence()
         if not 0 <= self.target_deo < 1:
             raise FairSiloError(
                 f"`target_deo` is {self.target_deo}: give a difference of rates, such as 0.02"
@@ -295,6 +316,26 @@ class Options:
             raise FairSiloError(
                 f"`target_deo` is a difference of rates and `notion` {self.notion} has none: use "
                 "`epsilon`, or another notion"
+            )
+
+    def _check_confidence(self) -> None:
+        confidence = self.target_confidence
+        if confidence is None:
+            return
+        if not 0.5 <= confidence < 1:
+            raise FairSiloError(
+                f"`target_confidence` is {confidence}: give a number from 0.5 to below 1, such as "
+                "0.9"
+            )
+        if self.penalty == "validation":
+            raise FairSiloError(
+                "`penalty` validation uses up the rows that `target_confidence` tests on: use "
+                "`penalty` auto, or a number"
+            )
+        if self.target_by == "search":
+            raise FairSiloError(
+                "`target_by` search uses up the rows that `target_confidence` tests on: use "
+                "`target_by` proxy"
             )
 
 

@@ -23,7 +23,6 @@ from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Constraint, Dgeo, Totals, check_defined
 from fairsilo.fairness.words import describe
 from fairsilo.method import METHODS
-from fairsilo.method.target import proxy
 from fairsilo.model import MODELS
 from fairsilo.question import Columns, Counts, Histogram, NoisyColumns, Problem
 from fairsilo.question.base import Promise
@@ -194,11 +193,12 @@ def plan(options: Options, posed: Posed) -> Problem:
         from fairsilo.run.again import started
 
         model = started(model, options, posed)
-    searched = options.target_deo is not None and options.target_by == "search"
+    target = options.target_deo if options.target_by == "proxy" else None
+    limit = options.epsilon if posed.epsilon is None else posed.epsilon
     return Problem(
         model=model,
         constraints=posed.constraints,
-        epsilon=options.epsilon if posed.epsilon is None else posed.epsilon,
+        epsilon=limit if target is None else target,
         estimator=method.estimator or options.estimator,  # type: ignore[arg-type]
         solver=solver_of(options, model.size),
         rounds=rounds_of(options, name),
@@ -207,15 +207,8 @@ def plan(options: Options, posed: Posed) -> Problem:
         hidden=posed.group_columns,
         schema=posed.schema,
         promise=promise_of(options),
-        measure="rate" if options.target_deo is not None and not searched else "loss",
+        measure="loss" if target is None else "rate",
     )
-
-
-def aimed(options: Options, problem: Problem, totals: Totals) -> Problem:
-    """The problem with its target in rates, where it has one that training aims at directly."""
-    if options.target_deo is not None and options.target_by == "proxy":
-        return proxy(problem, totals, options.target_deo)
-    return problem
 
 
 def solver_of(options: Options, parameters: int) -> Solver:

@@ -62,14 +62,14 @@ def _by_aic(problem: Problem, penalty: Penalty, engine: Engine) -> Settled:
             "`penalty` a number, such as 1, or validation"
         )
     choosing = Choosing(penalty)
-    free = engine.solve(_plainly(replace(unconstrained(problem), penalty=choosing)))
+    free = engine.solve(replace(unconstrained(problem), penalty=choosing))
     limited = replace(problem, penalty=choosing.now, model=problem.model.starting_at(free.theta))
     return Settled(limited, free.rounds, free)
 
 
 def _by_validation(problem: Problem, penalty: Penalty, engine: Engine) -> Settled:
     """Train on the rows that are not set aside, without a limit, and look at the others."""
-    rest = replace(_plainly(unconstrained(problem)), rest=True)
+    rest = replace(unconstrained(problem), rest=True)
     losses, rounds = [], 0
     for strength in TRIED:
         tried = penalty.of_strengths([strength] * len(penalty.terms))
@@ -94,10 +94,3 @@ def _loss_aside(rest: Problem, engine: Engine, theta: Floats) -> float:
         sums.append((totals.rows, float(engine.ask(problem, question).loss)))
     (whole, over_all), (kept, over_kept) = sums
     return (whole * over_all - kept * over_kept) / (whole - kept)
-
-
-def _plainly(problem: Problem) -> Problem:
-    """With the solver as it is without a target in rates, whose tolerance is coarse."""
-    if isinstance(problem.solver, Newton):
-        return replace(problem, solver=Newton())
-    return problem

@@ -8,14 +8,15 @@ from fairsilo.engine import Engine
 from fairsilo.errors import FairSiloWarning
 from fairsilo.method import METHODS, Trained
 from fairsilo.method.fedavg import fedavg
+from fairsilo.method.promise import promise
 from fairsilo.method.repair import train_and_repair
-from fairsilo.method.target import search
+from fairsilo.method.target import reach, search
 from fairsilo.question import Problem
 from fairsilo.run.again import noted
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here, test_evidence
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
-from fairsilo.run.problem import Posed, aimed, plan
+from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import Settled, settle
 from fairsilo.solver import Watch
 
@@ -34,15 +35,18 @@ class Run:
 def train(
     options: Options, settled: Settled, engine: Engine, watch: Watch | None = None
 ) -> Trained:
-    """By the options' method; where they set a target, look for the epsilon that meets it."""
+    """By the options' method; where they set a target in rates, by what meets it."""
     trained = _train(options, settled.problem, engine, watch)
     before = trained.rounds_before + settled.rounds
     return noted(options, replace(trained, rounds_before=before))
 
 
 def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | None) -> Trained:
-    if options.target_deo is not None and options.target_by == "search":
-        return search(problem, engine, options.target_deo, watch)
+    target, confidence = options.target_deo, options.target_confidence
+    if target is not None and confidence is not None:
+        return promise(problem, engine, target, confidence, watch)
+    if target is not None:
+        return (search if options.target_by == "search" else reach)(problem, engine, target, watch)
     method = METHODS[options.method]
     if options.after is not None:
         base = METHODS[options.after]
@@ -64,7 +68,6 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
         prepared = prepare(options)
     engine, problem = prepared.engine(options), plan(options, prepared)
     started = time.perf_counter()
-    problem = aimed(options, problem, engine.count(problem))
     settled = settle(options, prepared, problem, engine)
     problem = settled.problem
     trained = train(options, settled, engine, watch)

@@ -16,6 +16,7 @@ from fairsilo.solver.base import (
 from fairsilo.solver.lbfgs import Lbfgs
 from fairsilo.solver.newton import Newton
 from fairsilo.solver.noisy import Noisy
+from fairsilo.solver.rates import Rates
 
 SOLVERS: dict[str, type[Newton] | type[Lbfgs] | type[Agp]] = {
     "newton": Newton,
@@ -33,6 +34,7 @@ __all__ = [
     "Order",
     "Outcome",
     "Query",
+    "Rates",
     "Record",
     "Solver",
     "State",

@@ -55,6 +55,8 @@ class Agp:
     decay: float = 0.1
     decay_every: int = 20_000
     tolerance: float = 1e-5
+    width: float = 0.0
+    """How far from its limit a gap may be and count as at it: rates are steps."""
 
     def init(self, theta0: Array, epsilon: Array) -> AgpState:
         """theta as given, lambda = 0."""
@@ -81,7 +83,8 @@ class Agp:
             keep * state.lambda_b - self.beta * sums.d - self.beta * state.epsilon, 0
         )
         moved = jnp.abs(lambda_a - state.lambda_a) + jnp.abs(lambda_b - state.lambda_b)
-        residual = jnp.maximum(jnp.max(jnp.abs(sums.grad)), jnp.max(moved, initial=0.0) / self.beta)
+        off = jnp.maximum(jnp.max(moved, initial=0.0) / self.beta - self.width, 0)
+        residual = jnp.maximum(jnp.max(jnp.abs(sums.grad)), off)
         record = Record(
             loss=sums.loss,
             d=sums.d,

@@ -62,7 +62,8 @@ class Sums:
     loss: Array
     """L = sum_j w_j l_j."""
     d: Array
-    """D_k = sum_j v_kj l_j, (K,)."""
+    """D_k = sum_j v_kj l_j, (K,). For limits on rates (2K,): the gaps of the true errors, then
+    those of their smooth surrogate, whose gradients `jac` has."""
     grad: Array
     """Gradient of L, or of L + mu.D for `Order.LAGRANGIAN`, (p,)."""
     jac: Array | None = None
@@ -170,11 +171,12 @@ def violation(d: Array, epsilon: Array) -> Array:
 def kkt_residual(lagrangian_grad: Array, d: Array, mu: Array, epsilon: Array) -> Array:
     """Max norm of stationarity, grad L + sum_k mu_k grad D_k, and of complementarity.
 
-    A positive mu_k belongs to D_k <= epsilon_k, a negative one to D_k >= -epsilon_k; its
-    slack must be zero.
+    A positive mu_k belongs to D_k <= epsilon_k, a negative one to D_k >= -epsilon_k. One of
+    multiplier and slack must be zero: the smaller one counts. (Their product would call a small
+    multiplier with a large slack complementary.)
     """
     slack = jnp.maximum(epsilon - jnp.sign(mu) * d, 0)
-    complementarity = jnp.max(jnp.abs(mu) * slack, initial=0.0)
+    complementarity = jnp.max(jnp.minimum(jnp.abs(mu), slack), initial=0.0)
     return jnp.maximum(jnp.max(jnp.abs(lagrangian_grad)), complementarity)
 
 

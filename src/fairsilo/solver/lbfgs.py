@@ -160,7 +160,9 @@ class Lbfgs:
         # y is the change of the Lagrangian's gradient at the multipliers of the step.
         change = sums.grad - state.sums.grad + (sums.jac - state.sums.jac).T @ state.mu
         started = replace(state.memory, scale=1 / jnp.maximum(jnp.linalg.norm(sums.grad), 1e-8))
-        memory: Memory = choose(first, started, state.memory.push(taken, change))
+        # A solver of rates starts it anew with the memory that it had.
+        empty = first & ~jnp.any(state.memory.s)
+        memory: Memory = choose(empty, started, state.memory.push(taken, change))
 
         inv_grad = memory.apply(sums.grad)
         inv_jac = jax.vmap(memory.apply)(sums.jac)

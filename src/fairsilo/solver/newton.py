@@ -73,9 +73,6 @@ class Newton:
     watch: int = 4
     """A trial must beat the worst of the last `watch` accepted merits, not the last one: near
     the optimum a full step may first raise the violation (Maratos) and yet be the best step."""
-    from_anywhere: bool = False
-    """Accept the first step even if the merit rises: a constant start has no gap in rates, so
-    every step away from it raises the violation."""
     patience: int = 25
     """Rounds without progress after which the solver stops: a ReLU network is at a kink, where
     no gradient vanishes, or the constraints cannot be met."""
@@ -119,8 +116,7 @@ class Newton:
         after = merit(sums.loss, sums.d, state.epsilon, state.rho)
         worst = jnp.max(state.past_loss + state.rho * state.past_excess)
         noise = 1e-13 * (1 + jnp.abs(after))
-        unmeasured = first | (self.from_anywhere & (state.k == 1))
-        accept = finite & (unmeasured | (after <= worst - 1e-4 * state.predicted + noise))
+        accept = finite & (first | (after <= worst - 1e-4 * state.predicted + noise))
         past_loss, past_excess = choose(
             accept,
             (
@@ -139,7 +135,7 @@ class Newton:
         residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
         violated = violation(kept.d, state.epsilon)
         best = state.best_loss + state.rho * state.best_excess
-        better = accept & (unmeasured | (after < best - 1e-6 * jnp.abs(after)))
+        better = accept & (first | (after < best - 1e-6 * jnp.abs(after)))
         best_loss = jnp.where(better, sums.loss, state.best_loss)
         best_excess = jnp.where(better, excess(sums.d, state.epsilon), state.best_excess)
         idle = jnp.where(better, 0, state.idle + 1).astype(jnp.int32)

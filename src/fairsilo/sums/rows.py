@@ -7,9 +7,9 @@ Gauss-Newton matrix, sum_j c_j G_j' C_j G_j with G_j the gradient of row j's sco
 the curvature of the loss in them, is the exact Hessian for logistic regression.
 
 A limit on rates instead of losses replaces l_j in the constraints by the 0-1 error of row j, whose
-gradient says nothing. So D_k is measured with the errors, and its gradient and curvature are those
-of a smooth surrogate q_j (a proxy Lagrangian: Cotter, Jiang, Sridharan 2019): the step follows the
-surrogate, the multipliers see the true rates.
+gradient says nothing. So D_k is measured with the errors and, beside it, with a smooth surrogate
+q_j, whose gradient and curvature are summed (a proxy Lagrangian: Cotter, Jiang, Sridharan 2019):
+the step follows the surrogate, the multipliers see the true rates (`solver.rates`).
 """
 
 from __future__ import annotations
@@ -130,15 +130,16 @@ def row_sums(
 
 
 def _rate_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
-    """`row_sums` with D_k = sum_j v_kj [row j is predicted wrong]."""
+    """`row_sums` with D_k = sum_j v_kj [row j is predicted wrong], then sum_j v_kj q_j."""
 
     def losses(theta: Array) -> tuple[Array, Array]:
         scores = model.scores(theta, rows.x)
         return cross_entropy(scores, rows.y), smooth_error(scores, rows.y)
 
-    (row_loss, _), pull_back = jax.vjp(losses, query.theta)
+    (row_loss, smooth), pull_back = jax.vjp(losses, query.theta)
     wrong = error(model.scores(query.theta, rows.x), rows.y)
-    loss, d, pushed = rows.w @ row_loss, rows.v @ wrong, query.mu @ rows.v
+    loss, pushed = rows.w @ row_loss, query.mu @ rows.v
+    d = jnp.concatenate([rows.v @ wrong, rows.v @ smooth])
     if order is Order.LAGRANGIAN:
         return Sums(loss, d, pull_back((rows.w, pushed))[0])
     nothing = jnp.zeros_like(rows.w)

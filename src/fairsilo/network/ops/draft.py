@@ -21,7 +21,8 @@ from fairsilo.run.problem import blank_encoder, rounds_of, solver_name
 
 SAME = (
     "groups", "protected_class", "method", "after", "model", "penalty", "estimator", "notion",
-    "against", "pool", "epsilon", "epsilons", "target_deo", "target_by", "seed", "split",
+    "against", "pool", "epsilon", "epsilons", "target_deo", "target_by", "target_confidence",
+    "seed", "split",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
 

@@ -66,7 +66,7 @@ def on_training_rows(facts: Facts) -> Answer:
         rates = facts.training_rate_gap
         if rates is None:
             return Answer.UNSURE
-        return Answer.YES if rates <= facts.target + 0.002 else Answer.NO
+        return Answer.YES if rates <= facts.target + 1e-9 else Answer.NO
     if epsilon is None:
         return Answer.NONE
     if gap is None:

@@ -83,6 +83,7 @@ OPTIONS = {
     "epsilons": "limits of single pairs",
     "target_deo": "the limit on the difference of rates, instead of one on losses",
     "target_by": "how that limit is met",
+    "target_confidence": "with which confidence it is promised for the population",
     "rounds": "the most rounds that were allowed",
     "engine": "where the sums were computed",
     "variant": "which encoding of a named data set",

@@ -1,0 +1,192 @@
+"""Limits on rates: any solver, with gaps of true errors that a smooth surrogate follows.
+
+The gap of true errors D_k is a step function, so a solver is given
+
+    q_k(theta) + o_k          o_k: what is missing from the surrogate's gap to the true one
+
+which is smooth, and the offsets are renewed from the true gaps as it comes near the solution of
+that problem (restarted there, which costs no round). At the end grad L + sum_k mu_k grad q_k = 0
+to the inner solver's tolerance, every true gap is within its limit, and mu_k is zero unless the
+true gap is at most `width` below it: an equilibrium of the game of Cotter, Jiang and Sridharan
+(2019). Where rates have larger steps than that, the width is doubled every few renewals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairsilo.compute import Array, jax, jnp
+from fairsilo.solver.base import Order, Query, Record, Status, Sums, choose, violation
+
+LEAST, MOST = 0.4, 2.5
+"""Bounds of how much faster the true gap moves than the surrogate's."""
+PATIENCE, EVERY = 6, 3
+"""After so many renewals of the offsets the width is doubled, and then every so many."""
+LONGEST = 60
+"""After so many renewals the solver gives up."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RatesState:
+    """The inner solver's state, the offsets, and the point to return."""
+
+    inner: Any
+    sums: Sums
+    """At the inner solver's accepted point."""
+    offset: Array
+    slope: Array
+    last_true: Array
+    last_smooth: Array
+    """The gaps when the offsets were last renewed."""
+    renewals: Array
+    epsilon: Array
+    kept: Array
+    """1 once a point within the limits was found; theta is then the one with the least loss."""
+    theta: Array
+    k: Array
+    status: Array
+    record: Record
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A solver for limits on rates."""
+
+    inner: Any
+    """A solver for limits on losses."""
+    width: float
+    """How far below its limit a gap counts as at it: a step or two of the rates."""
+
+    @property
+    def name(self) -> str:
+        """The inner solver's."""
+        return str(self.inner.name)
+
+    @property
+    def order(self) -> Order:
+        """The inner solver's."""
+        order: Order = self.inner.order
+        return order
+
+    @property
+    def tolerance(self) -> float:
+        """The largest KKT residual; of violations, none is tolerated."""
+        return float(self.inner.tolerance)
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the inner solver compares points by their gaps. AGP does not, and sees the true
+        ones."""
+        return self.order is not Order.LAGRANGIAN
+
+    def init(self, theta0: Array, epsilon: Array) -> RatesState:
+        """The surrogate is taken for the truth until the first answer."""
+        p, k = theta0.shape[0], epsilon.shape[0]
+        zero, none = jnp.zeros((), theta0.dtype), jnp.zeros_like(epsilon)
+        jac = jnp.zeros((k, p), theta0.dtype) if self._follows else None
+        hess = jnp.eye(p, dtype=theta0.dtype) if self.order is Order.SECOND else None
+        never = jnp.zeros((), jnp.int32)
+        return RatesState(
+            inner=self.inner.init(theta0, self._aim(epsilon, never)),
+            sums=Sums(zero, jnp.concatenate([none, none]), theta0 * 0, jac, hess),
+            offset=none,
+            slope=none + 1,
+            last_true=none,
+            last_smooth=none,
+            renewals=never,
+            epsilon=epsilon,
+            kept=never,
+            theta=theta0,
+            k=never,
+            status=jnp.array(Status.RUNNING, jnp.int32),
+            record=Record(zero, none, none, zero, zero, zero),
+        )
+
+    def query(self, state: RatesState) -> Query:
+        """The inner solver's."""
+        query: Query = self.inner.query(state.inner)
+        return query
+
+    def step(self, state: RatesState, sums: Sums) -> RatesState:
+        """A step of the inner solver; then, where the surrogate is off, new offsets."""
+        if not self._follows:
+            return self._step_by_truth(state, sums)
+        true, smooth = jnp.split(sums.d, 2)
+        # Before the first answer nothing is known of the offsets.
+        offset = jnp.where(state.k == 0, true - smooth, state.offset)
+        asked = self.query(state)
+        inner = self.inner.step(state.inner, replace(sums, d=smooth + offset))
+        here: Sums = choose(jnp.all(inner.theta == asked.theta), sums, state.sums)
+        state = replace(state, inner=inner, sums=here, offset=offset)
+        true, smooth = jnp.split(here.d, 2)
+
+        width = self._width(state.epsilon, state.renewals)
+        inner_record: Record = inner.record
+        mu, settled = inner_record.mu, inner.status != Status.RUNNING
+        at_limit = jnp.sign(mu) * true >= state.epsilon - width
+        holds = jnp.all((jnp.abs(true) <= state.epsilon) & ((mu == 0) | at_limit))
+        off = jnp.max(jnp.abs(true - smooth - offset), initial=0.0)
+        near = settled | (inner_record.residual <= 0.1 * off)
+        renew = near & ~holds & (inner.status != Status.DIVERGED) & (state.renewals < LONGEST)
+        state = jax.lax.cond(renew, self._renewed, lambda same: same, state)
+        ended = jnp.where(holds, inner.status, Status.STALLED)
+        ended = jnp.where(inner.status == Status.DIVERGED, inner.status, ended)
+        status = jnp.where(settled & ~renew, ended, Status.RUNNING).astype(jnp.int32)
+        record = replace(inner_record, d=true, violation=violation(true, state.epsilon))
+        return self._keep(replace(state, k=state.k + 1, status=status), inner.theta, record)
+
+    def _renewed(self, state: RatesState) -> RatesState:
+        """The inner solver, begun anew where it stands, with offsets from the true gaps there."""
+        true, smooth = jnp.split(state.sums.d, 2)
+        moved, followed = true - state.last_true, smooth - state.last_smooth
+        known = (jnp.abs(followed) > self.width / 4) & (state.renewals > 0)
+        slope = jnp.where(known, moved / jnp.where(known, followed, 1), state.slope)
+        slope = jnp.clip(slope, LEAST, MOST)
+        renewals = (state.renewals + 1).astype(jnp.int32)
+        aim = self._aim(state.epsilon, renewals)
+        # A secant step: where the true gap moves faster, ask for less of the surrogate's.
+        mu = state.inner.record.mu
+        bound = (mu != 0) | (jnp.abs(true) > state.epsilon)
+        side = jnp.where(mu == 0, jnp.sign(true), jnp.sign(mu))
+        missing = jnp.where(bound, side * aim - true, 0)
+        offset = true - smooth + (1 - 1 / slope) * missing
+        fresh = self.inner.init(state.inner.theta, aim)
+        kept = {
+            name: getattr(state.inner, name)
+            for name in ("mu", "rho", "memory", "damping")
+            if hasattr(fresh, name)
+        }
+        inner = self.inner.step(replace(fresh, **kept), replace(state.sums, d=smooth + offset))
+        return replace(
+            state, inner=inner, offset=offset, slope=slope, last_true=true, last_smooth=smooth,
+            renewals=renewals,
+        )  # fmt: skip
+
+    def _step_by_truth(self, state: RatesState, sums: Sums) -> RatesState:
+        true, _ = jnp.split(sums.d, 2)
+        inner = self.inner.step(state.inner, replace(sums, d=true))
+        record = replace(inner.record, d=true, violation=violation(true, state.epsilon))
+        return replace(
+            state, inner=inner, theta=inner.theta, k=state.k + 1, status=inner.status,
+            record=record,
+        )  # fmt: skip
+
+    def _keep(self, state: RatesState, theta: Array, record: Record) -> RatesState:
+        """The point to return: the solution, or until there is one the best within the limits."""
+        within = record.violation <= 0
+        better = within & ((state.kept == 0) | (record.loss < state.record.loss))
+        take = (state.status == Status.CONVERGED) | (state.kept == 0) | better
+        theta, record = choose(take, (theta, record), (state.theta, state.record))
+        kept = jnp.maximum(state.kept, within).astype(jnp.int32)
+        return replace(state, theta=theta, record=record, kept=kept)
+
+    def _width(self, epsilon: Array, renewals: Array) -> Array:
+        doubled = jnp.maximum(renewals - PATIENCE, 0) // EVERY
+        return jnp.minimum(self.width * 2.0 ** jnp.minimum(doubled, 30), epsilon)
+
+    def _aim(self, epsilon: Array, renewals: Array) -> Array:
+        """The middle of what counts as at the limit."""
+        share = 0.5 if self._follows else 1.0
+        return (epsilon - share * self._width(epsilon, renewals)).astype(epsilon.dtype)
