@@ -13,7 +13,7 @@ import fairsilo
 
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
-    {"arrays", "errors", "compute"},
+    {"arrays", "errors", "compute", "extras"},
     {"coded", "registry", "threshold"},
     {"secagg", "dp"},
     {"data", "partition", "model"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,32 @@ from fairsilo.partition import by_column
 from fairsilo.run.constraints import every_pair
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
-    """The result of an audit; `found` is the content of audit.json."""
+    """The result of an audit; `found` is the content of audit.json. Notebooks show a table."""
 
     found: Document
+
+    def __repr__(self) -> str:
+        found = self.found
+        figures = (("accuracy", found["accuracy"]["value"]), ("deo", self.deo), ("dgeo", self.dgeo))
+        told = ", ".join(f"{name} {_short(value)}" for name, value in figures)
+        return (
+            f"Audit of {found['model']}: {found['rows']:,} rows of {found['silos']} silo"
+            f"{'' if found['silos'] == 1 else 's'}, {told}; {found['certificate']['statement']}"
+        )
+
+    def _repr_html_(self) -> str:
+        gaps = [
+            [f"{one['a']} - {one['b']}", one["class"], one["rows_a"], one["rows_b"],
+             one["rate_gap"]["pooled"]["value"], one["loss_gap"]["pooled"]["value"]]
+            for one in self.found["pairs"]
+        ]  # fmt: skip
+        columns = ["groups", "class", "rows", "rows", "rate gap (DEO)", "loss gap (DGEO)"]
+        table = pd.DataFrame(gaps, columns=columns).to_html(
+            index=False, float_format="{:.4f}".format
+        )
+        return f"<p>{escape(repr(self))}</p>{table}"
 
     @property
     def deo(self) -> float | None:
@@ -122,6 +144,10 @@ def audit(
         group=str(getattr(sensitive_features, "name", None) or "sensitive_features"),
     )
     return Audit(found)
+
+
+def _short(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
 
 
 def _frame(columns: dict[str, Any]) -> pd.DataFrame:

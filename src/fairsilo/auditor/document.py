@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo import __version__
-from fairsilo.auditor.answers import Answers, of_columns, of_run
+from fairsilo.auditor.answers import NO_LOSSES, Answers, of_columns, of_run
 from fairsilo.auditor.onnx import of_onnx
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.auditor.promise import promised
@@ -119,6 +119,9 @@ def document(
     """The content of audit.json; the same in simulation and over a network."""
     if subject.unseen is False:
         why = "it was trained on rows of this audit, and on those a gap can be small by training"
+        certificate = refuse(why, subject.limit, auditor.level)
+    elif NO_LOSSES in notes:
+        why = "a limit is on losses, and without probabilities there are none"
         certificate = refuse(why, subject.limit, auditor.level)
     else:
         certificate = certify(

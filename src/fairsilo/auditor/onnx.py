@@ -18,6 +18,7 @@ from fairsilo.auditor.answers import Answers, classes_of, combined
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.columns import column, is_number, numbers
 from fairsilo.errors import FairSiloError
+from fairsilo.extras import install
 
 TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
@@ -35,7 +36,7 @@ def of_onnx(path: Path, rows: Rows, features: tuple[str, ...] | None) -> Answers
         import onnxruntime
     except ModuleNotFoundError:
         raise FairSiloError(
-            "an ONNX model needs the package onnxruntime: pip install 'fairsilo[export]'"
+            f"an ONNX model needs the package onnxruntime: {install('export')}"
         ) from None
     try:
         content = path.read_bytes()

@@ -24,6 +24,7 @@ from fairsilo.cli.flower_members import (
 from fairsilo.cli.flower_owner import approve, confirm, left, show_members
 from fairsilo.cli.shared_options import AGREED, StartFrom, options_from, takes
 from fairsilo.errors import FairSiloError
+from fairsilo.extras import install
 
 if TYPE_CHECKING:
     from fairsilo.network.ops.workspace import Workspace
@@ -345,4 +346,4 @@ def needs_flower() -> None:
     from importlib.util import find_spec
 
     if find_spec("flwr") is None or find_spec("cryptography") is None:
-        raise FairSiloError("Flower is not installed: pip install 'fairsilo[flower]'")
+        raise FairSiloError(f"Flower is not installed: {install('flower')}")

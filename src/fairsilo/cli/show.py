@@ -15,13 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
+from fairsilo.evaluate.metrics import harmonic_mean
 from fairsilo.fairness import NOTIONS
-from fairsilo.report.text import listing
+from fairsilo.report.text import listing, spelled
 from fairsilo.run import Run
 from fairsilo.run.measure import Metrics
 from fairsilo.solver import Record
 
 UNDEFINED = "–"  # noqa: RUF001
+BESIDE = ", now without limits, to compare"
 
 _LOSSES = {
     "demographic-parity": ("loss gap", "difference of mean losses, were all of the class"),
@@ -34,6 +36,14 @@ _RATES = {
     "demographic-parity": "the shares predicted so are",
     "accuracy-parity": "the shares predicted right are",
 }
+
+
+_COMPARED = {
+    "equalized-odds": "the rates of being predicted right",
+    "demographic-parity": "the shares predicted so",
+    "accuracy-parity": "the shares predicted right",
+}
+"""What fairness compares, where that is not the true-positive rates."""
 
 
 class Rounds:
@@ -59,6 +69,11 @@ class Rounds:
         trace: TracebackType | None,
     ) -> None:
         self.live.stop()
+
+    def beside(self, rounds: int, record: Record) -> None:
+        """Show one round of the training without limits, to which the run is compared."""
+        self.title = f"{self.title.removesuffix(BESIDE)}{BESIDE}"
+        self.watch(rounds, record)
 
     def watch(self, rounds: int, record: Record) -> None:
         """Show one round."""
@@ -89,8 +104,8 @@ def number(value: Any, digits: int = 4) -> str:
     return UNDEFINED if value is None else f"{value:.{digits}f}"
 
 
-def show_run(run: Run, folder: Path) -> None:
-    """The result table and where it lies."""
+def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
+    """The result table and where it lies; `seconds`: of the whole command."""
     console = Console()
     metrics = run.metrics
     show_worth(console, metrics)
@@ -103,13 +118,12 @@ def show_run(run: Run, folder: Path) -> None:
     if "unconstrained" in metrics:
         lines.append(("unconstrained", metrics["unconstrained"]["test"], ""))
     lines.append(("constant", metrics["constant"], "dim"))
-    keys = ("accuracy", "balanced_accuracy", "fairness", "harmonic_mean", "dgeo_pooled")
     for name, values, style in lines:
-        table.add_row(name, *(number(values.get(key)) for key in keys), style=style)
+        table.add_row(name, *map(number, _figures(metrics["notion"], values)), style=style)
     console.print(table)
     console.print(
-        f"fairness = 1 - difference of true-positive rates; {what} = {meaning}; constant = always "
-        "the most frequent class",
+        f"fairness = 1 - difference of {_COMPARED.get(metrics['notion'], 'true-positive rates')}; "
+        f"{what} = {meaning}; constant = always the most frequent class",
         style="dim",
         highlight=False,
     )
@@ -142,10 +156,20 @@ def show_run(run: Run, folder: Path) -> None:
     up = metrics["bytes_up"] / max(metrics["clients"], 1)
     memory = f", {metrics['peak_memory'] / 1e9:.2f} GB" if "peak_memory" in metrics else ""
     console.print(
-        f"{metrics['seconds']:.1f} s{memory}, {up / 1e3:,.1f} kB sent by each client",
+        f"{_seconds(metrics['seconds'], seconds)}{memory}, {up / 1e3:,.1f} kB sent by each client",
         highlight=False,
     )
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
+
+
+def _figures(notion: str, values: Metrics) -> list[float | None]:
+    """A line of the table: fairness is that of the notion, and the harmonic mean is of it."""
+    right, fair = values.get("accuracy"), values.get("fairness")
+    if notion in _COMPARED:
+        gap = values.get("rate_gap")
+        fair = None if gap is None else 1 - gap
+    both = harmonic_mean(right, fair)
+    return [right, values.get("balanced_accuracy"), fair, both, values.get("dgeo_pooled")]
 
 
 def show_worth(console: Console, metrics: Metrics) -> None:
@@ -153,6 +177,13 @@ def show_worth(console: Console, metrics: Metrics) -> None:
     why = metrics.get("worth", {}).get("why")
     if why is not None:
         console.print(Text(f"warning: this model is {why}", style="bold red"), soft_wrap=True)
+
+
+def _seconds(training: float, whole: float | None) -> str:
+    """How long it took."""
+    if whole is None:
+        return f"{training:.1f} s"
+    return f"{whole:.1f} s, of which training {training:.1f} s"
 
 
 def _limits(metrics: Metrics) -> str:
@@ -219,13 +250,14 @@ def _title(run: Run) -> str:
     return (
         f"{Path(run.options.data).name}: {run.metrics['train']['rows']:,} training rows of "
         f"{len(run.client_names)} clients, {run.metrics['test']['rows']:,} test rows; "
-        f"{listing(list(prepared.groups))}{_where(run)}"
+        f"{listing([spelled(prepared.schema.group, one) for one in prepared.groups])}{_where(run)}"
     )
 
 
 def _where(run: Run) -> str:
     """On which rows, or in which answer, the groups are compared."""
-    protected, notion = run.prepared.protected_class, NOTIONS[run.options.notion]
+    protected = spelled(run.prepared.schema.label, run.prepared.protected_class)
+    notion = NOTIONS[run.options.notion]
     if notion.within_classes:
         every = ", ".join(run.prepared.schema.classes)
         return f" in {every if notion.every_class else protected}"

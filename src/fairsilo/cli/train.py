@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,6 +54,7 @@ def train(
     from fairsilo.run import execute, save
     from fairsilo.run.track import open_store
 
+    started = time.monotonic()
     options = options_from(given)
     data, method = Path(options.data), options.method
     folder = out or Path("runs") / f"{data.stem}-{method}"
@@ -60,9 +62,10 @@ def train(
     tracked = None if mlflow is None else open_store(mlflow)
     with Told(folder, options) if watch else nullcontext() as told:
         with Rounds(f"training {method} on {data.name}") as progress:
-            run = execute(options, told.also(progress.watch) if told else progress.watch, baseline)
+            watched = told.also(progress.watch) if told else progress.watch
+            run = execute(options, watched, baseline, progress.beside)
         files = save(run, folder)
-        show_run(run, folder)
+        show_run(run, folder, time.monotonic() - started)
         if tracked is not None:
             print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
         if told:

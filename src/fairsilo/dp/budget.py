@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from fairsilo.errors import FairSiloError
+from fairsilo.extras import install
 
 MARGIN = 1e-6
 """The part of the budget left unspent: noise on a grid is not quite normal noise (docs/privacy.md),
@@ -127,6 +128,6 @@ def accountant() -> Any:
         import dp_accounting
     except ImportError:
         raise FairSiloError(
-            "differential privacy needs the package dp-accounting: pip install 'fairsilo[privacy]'"
+            f"differential privacy needs the package dp-accounting: {install('privacy')}"
         ) from None
     return dp_accounting

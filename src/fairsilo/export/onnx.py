@@ -23,6 +23,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.export.blocks import category_place, in_steps, one_hot
 from fairsilo.export.graph import DOUBLE, Graph
 from fairsilo.export.jaxpr import scores
+from fairsilo.extras import install
 from fairsilo.predictor import Plain
 from fairsilo.run.store import Saved
 
@@ -36,9 +37,7 @@ def to_onnx(saved: Saved) -> bytes:
     try:
         import onnx
     except ModuleNotFoundError:
-        raise FairSiloError(
-            "ONNX export needs the package onnx: pip install 'fairsilo[export]'"
-        ) from None
+        raise FairSiloError(f"ONNX export needs the package onnx: {install('export')}") from None
     plain = _only(saved)
     graph = Graph(onnx.helper, set(saved.schema.columns))
     encoded = _encode(graph, saved.encoder)

@@ -87,7 +87,9 @@ def save_model(model: Predictor, options: Options, posed: Posed, folder: Path) -
 
 
 def load(folder: Path) -> Saved:
-    """Read a run folder back."""
+    """Read a run folder back; one of its files stands for the folder."""
+    if folder.is_file() and folder.name in ("model.json", "model.safetensors", "metrics.json"):
+        folder = folder.parent
     description = _read_json(folder / "model.json")
     if description.get("format") != FORMAT:
         raise FairSiloError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from fairsilo import __version__
 from fairsilo.errors import FairSiloError
+from fairsilo.extras import install
 from fairsilo.run.store import history
 from fairsilo.run.train import Run
 
@@ -71,9 +72,12 @@ def open_store(uri: str) -> Store:
     try:
         from mlflow.tracking import MlflowClient
     except ModuleNotFoundError:
+        raise FairSiloError(f"`mlflow` needs the package mlflow: {install('mlflow')}") from None
+    if ":" not in uri and uri != "databricks":
         raise FairSiloError(
-            "`mlflow` needs the package mlflow: pip install 'fairsilo[mlflow]'"
-        ) from None
+            f"`mlflow` {uri} is not an address: give one such as sqlite:///mlflow.db or "
+            "http://localhost:5000"
+        )
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
     try:
         client = MlflowClient(tracking_uri=uri)

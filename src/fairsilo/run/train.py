@@ -57,8 +57,16 @@ def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | No
     return method(problem, engine, watch)
 
 
-def execute(options: Options, watch: Watch | None = None, baseline: bool = True) -> Run:
-    """Read the data, train, evaluate. Nothing is written."""
+def execute(
+    options: Options,
+    watch: Watch | None = None,
+    baseline: bool = True,
+    beside: Watch | None = None,
+) -> Run:
+    """Read the data, train, evaluate. Nothing is written.
+
+    `baseline`: also train without limits, to compare; `beside` watches that.
+    """
     if options.dp_epsilon is not None:
         from fairsilo.run.private import execute_private
 
@@ -76,7 +84,7 @@ def execute(options: Options, watch: Watch | None = None, baseline: bool = True)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += [str(one.message) for one in told]
     if baseline and METHODS[options.method].limited:
-        free = fedavg(replace(plan(options, prepared), penalty=problem.penalty), engine)
+        free = fedavg(replace(plan(options, prepared), penalty=problem.penalty), engine, beside)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}
     return Run(options, prepared, prepared.client_names, trained, metrics)

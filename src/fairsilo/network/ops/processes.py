@@ -16,6 +16,7 @@ from typing import IO
 from uuid import uuid4
 
 from fairsilo.errors import FairSiloError
+from fairsilo.extras import install
 
 ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -39,7 +40,7 @@ def command(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        raise FairSiloError(f"{name} is not installed: pip install 'fairsilo[flower]'")
+        raise FairSiloError(f"{name} is not installed: {install('flower')}")
     return found
 
 

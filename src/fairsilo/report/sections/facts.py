@@ -24,7 +24,7 @@ from fairsilo.evaluate.intervals import (
 from fairsilo.fairness import DEFAULT, Notion
 from fairsilo.method import Method
 from fairsilo.report.sections.words import method_of, notion_of
-from fairsilo.report.text import shorten
+from fairsilo.report.text import shorten, spelled
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,15 @@ class Facts:
     def groups(self) -> list[str]:
         """The groups that are compared."""
         return [str(group) for group in self.description["groups"]]
+
+    def called(self, group: str) -> str:
+        """A group as a reader understands it."""
+        return spelled(str(self.description.get("schema", {}).get("group", "")), group)
+
+    @property
+    def protected_called(self) -> str:
+        """The protected class as a reader understands it."""
+        return spelled(str(self.description.get("schema", {}).get("label", "")), self.protected)
 
     @property
     def clients(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fairsilo.data import DATASETS
 from fairsilo.report.blocks import bullets, details, section, table
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.facts import Facts
@@ -107,6 +108,10 @@ def _used(facts: Facts, key: str, value: object) -> Child:
         return SOLVERS["own"]
     if key == "engine" and "network" in facts.metrics:
         return _network(facts.metrics["network"])
+    options = facts.description.get("options", {})
+    dealt = options.get("clients") is not None or options.get("data") in DATASETS
+    if key in ("partition", "alpha", "clients") and not dealt:
+        return "not used: the table says who holds a row"
     if key == "estimator" and "estimator" in facts.metrics:
         value = facts.metrics["estimator"]
         if value is None:

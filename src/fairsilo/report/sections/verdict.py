@@ -154,8 +154,8 @@ def lead(facts: Facts) -> str:
         f"{plural(facts.clients, 'client')}{together} trained {model}{on} to predict "
         f"\u201c{schema.get('label', 'the label')}\u201d."
     )
-    who = listing([f"\u201c{group}\u201d" for group in facts.groups])
-    aim = AIMS[facts.compares].format(protected=facts.protected, who=who)
+    who = listing([f"\u201c{facts.called(group)}\u201d" for group in facts.groups])
+    aim = AIMS[facts.compares].format(protected=facts.protected_called, who=who)
     if facts.target is not None:
         return (
             f"{start} {aim} should be served equally well: the difference of their rates was to "
@@ -275,7 +275,9 @@ def _people(facts: Facts) -> Html | None:
     worst = max(pairs, key=lambda pair: abs(pair.rate_gap or 0.0))
     span = worst.rate_interval()
     sure = f" (95% confidence: {points(span.low)} to {points(span.high)})" if span else ""
-    rates = [f"{percent(c.rate)} of \u201c{c.group}\u201d" for c in (worst.a, worst.b)]
+    rates = [
+        f"{percent(c.rate)} of \u201c{facts.called(c.group)}\u201d" for c in (worst.a, worst.b)
+    ]
     words = (
         f"{_whom(facts, worst)} {rates[0]} and {rates[1]}, a difference of "
         f"{points(worst.rate_gap or 0.0)} percentage points{sure}."
