@@ -10,7 +10,7 @@ from fairsilo.extras import install
 @pytest.mark.parametrize(
     ("prefix", "words"),
     [
-        ("/home/me/.local/share/pipx/venvs/fairsilo", "pipx install --force"),
+        ("/home/me/.local/share/pipx/venvs/fairsilo", "pipx inject fairsilo"),
         ("/home/me/.local/share/uv/tools/fairsilo", "uv tool install"),
         ("/home/me/project/.venv", "pip install"),
     ],

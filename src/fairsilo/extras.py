@@ -10,7 +10,7 @@ def install(extra: str) -> str:
     """A command line, such as pip install 'fairsilo[export]'."""
     parts = Path(sys.prefix).parts
     if "pipx" in parts:
-        return f"pipx install --force 'fairsilo[{extra}]'"
+        return f"pipx inject fairsilo 'fairsilo[{extra}]'"
     if "uv" in parts and "tools" in parts:
         return f"uv tool install 'fairsilo[{extra}]'"
     if _from_source():

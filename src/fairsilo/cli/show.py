@@ -38,14 +38,6 @@ _RATES = {
 }
 
 
-_COMPARED = {
-    "equalized-odds": "the rates of being predicted right",
-    "demographic-parity": "the shares predicted so",
-    "accuracy-parity": "the shares predicted right",
-}
-"""What fairness compares, where that is not the true-positive rates."""
-
-
 class Rounds:
     """Live progress on a terminal; elsewhere a line now and then."""
 
@@ -122,7 +114,7 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
         table.add_row(name, *map(number, _figures(metrics["notion"], values)), style=style)
     console.print(table)
     console.print(
-        f"fairness = 1 - difference of {_COMPARED.get(metrics['notion'], 'true-positive rates')}; "
+        f"fairness = 1 - difference of {_compared(metrics['notion'])}; "
         f"{what} = {meaning}; constant = always the most frequent class",
         style="dim",
         highlight=False,
@@ -162,10 +154,15 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
 
 
+def _compared(notion: str) -> str:
+    """What fairness compares."""
+    return _RATES.get(notion, "true-positive rates").removesuffix(" are")
+
+
 def _figures(notion: str, values: Metrics) -> list[float | None]:
     """A line of the table: fairness is that of the notion, and the harmonic mean is of it."""
     right, fair = values.get("accuracy"), values.get("fairness")
-    if notion in _COMPARED:
+    if notion in _RATES:
         gap = values.get("rate_gap")
         fair = None if gap is None else 1 - gap
     both = harmonic_mean(right, fair)
