@@ -18,7 +18,7 @@ def make(folder: Path, **values: Any) -> Town:
 
 
 def spent_by(town: Town, name: str = "silo0") -> list[Release]:
-    return read(town.folder / name / "ledger.json")[1]
+    return read(town.folder / name / "ledger.json").releases
 
 
 def set_budget(town: Town, epsilon: float) -> None:

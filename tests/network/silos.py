@@ -52,9 +52,11 @@ def make_town(
     table: dict[str, Any] | None = None,
     by: tuple[str, ...] | None = None,
     groupless: int = 0,
+    watched: int = 0,
     **kw: Any,
 ) -> Town:
-    """Silos with synthetic rows; every eighth is a test row, every `groupless`-th has no group."""
+    """Silos with synthetic rows; every eighth is a test row, every `groupless`-th has no group;
+    `watched` by so many witnesses."""
     frame = make_table(rows, silos=silos, bias=1.0, **(table or {}))
     if groupless:
         frame["group"] = frame["group"].where(np.arange(rows) % groupless > 0)
@@ -72,6 +74,10 @@ def make_town(
     for name in names:
         public = make_key(folder / name / "node.key", name)
         members.append(Member(name=name, public_key=public))
+    seers = [f"witness{number}" for number in range(watched)]
+    kw["witnesses"] = tuple(
+        Member(name=name, public_key=make_key(folder / name / "node.key", name)) for name in seers
+    )
     values = {"epsilon": 0.02, "protected_class": "1", "groups": schema.groups, **kw}
     agreed = FederationFile(
         table=schema,
@@ -88,6 +94,13 @@ def make_town(
         (own / "silo.toml").write_text(
             f'name = "{name}"\nfederation = "{FILE}"\ndata = "table.csv"\nkey = "node.key"\n'
             f"plain = {plain}\n{budget_lines(agreed)}"
+        )
+        confirm(own / "silo.toml")
+    for name in seers:
+        own = folder / name
+        (own / FILE).write_text(agreed.text)
+        (own / "silo.toml").write_text(
+            f'name = "{name}"\nfederation = "{FILE}"\nkey = "node.key"\nwitness = true\n'
         )
         confirm(own / "silo.toml")
     return Town(folder, agreed, frame)
@@ -134,7 +147,9 @@ class TownTransport:
     """What each silo was sent last."""
 
     def present(self) -> tuple[str, ...]:
-        return tuple(name for name in self.town.agreed.names if name not in self.absent)
+        agreed = self.town.agreed
+        everyone = (*agreed.names, *(one.name for one in agreed.witnesses))
+        return tuple(name for name in everyone if name not in self.absent)
 
     def exchange(self, letters: Mapping[str, Record], timeout: float) -> dict[str, Record | Fault]:
         self.traffic.exchanges += 1
@@ -189,7 +204,8 @@ def train_with(
     asking = Patient(post, events.append, sleep=sleep)
     gather = aggregate_for(town.agreed, asking, post.run, 1.0, patience)
     keep = Journal(journal, town.agreed.fingerprint, resume, start=digest(start))
-    engine = engine_for(town.agreed)(town.agreed, gather, keep, post.present(), events.append)
+    there = tuple(name for name in post.present() if name in town.agreed.names)
+    engine = engine_for(town.agreed)(town.agreed, gather, keep, there, events.append)
     return train_over(town.agreed, engine, baseline, start), events, engine
 
 

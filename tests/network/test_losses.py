@@ -13,7 +13,7 @@ from fairsilo.engine import Clientwise, silos_of
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.network.transport import Fault
-from fairsilo.network.wire import Record
+from fairsilo.network.wire import Record, unpack_parcels
 from fairsilo.partition.federation import Federation
 from fairsilo.question import Problem, Question
 from fairsilo.run import Run
@@ -137,7 +137,7 @@ def test_behind_masks_no_point_is_asked_about_again_without_the_lost_silo(
         opened = name == "silo0" and record["step"] == "reveal"
         if opened and masked["ask.kind"] in ("round", "local"):
             asked = bytes(masked["ask.question.theta"])
-            points[len(post.last["silo0"]["survivors"])].add(asked)
+            points[len(unpack_parcels(post.last["silo0"]["answers"]))].add(asked)
         return Fault("is gone") if name == LAST and exchange >= 15 else None
 
     masked: dict[str, Any] = {}

@@ -72,6 +72,7 @@ def test_answers_like_the_file_it_was_made_from(url: str, tmp_path: Path) -> Non
     settings = Settings(
         name="silo0",
         federation=Path("unused"),
+        ledger=tmp_path / "ledger.json",
         url=url,
         query='select x0, x1::numeric, x2, x3, c0, "group", label, part from loans order by id',
         plain=True,

@@ -82,9 +82,11 @@ def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path
     assert "for the noise of differential privacy" in (tmp_path / "run/report.html").read_text()
     # A silo's ledger contains the questions, but nothing about its rows.
     content = json.loads((town.folder / "silo0" / "ledger.json").read_text())
-    assert set(content) == {"version", "shown", "released", "tables", "keys"}
+    assert set(content) == {
+        "version", "shown", "released", "tables", "keys", "points", "asked"
+    }  # fmt: skip
     assert {key for line in content["released"] for key in line} == {
-        "release", "noise_multiplier", "times"
+        "training", "release", "noise_multiplier", "times"
     }  # fmt: skip
 
 
@@ -111,8 +113,9 @@ def ask_of(town: Town, question: Question | None = None) -> Ask:
     return Ask(asked, 1, town.agreed.fingerprint, "fedfair", encoded=True, scalings=scalings)
 
 
-def ask(town: Town, question: Question | None = None) -> Record:
-    return reply_to(ask_of(town, question).to_record(), str(town.settings("silo0")), {}, "1")
+def ask(town: Town, question: Question | None = None, training: str = "") -> Record:
+    asked = replace(ask_of(town, question), training=training)
+    return reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
 
 
 def planned(town: Town) -> Plan:
@@ -128,7 +131,9 @@ def test_the_noise_of_an_answer_has_the_promised_variance(tmp_path: Path) -> Non
     set_budget(town, 1e6)
     rows = town.table.query("client == 'silo0' and part == 'train'")
     exact = rows.groupby(["group", "label"]).size().to_numpy()
-    noise = np.concatenate([unpack(ask(town)["vector"]) - exact for _ in range(250)])
+    noise = np.concatenate(
+        [unpack(ask(town, training=str(i))["vector"]) - exact for i in range(250)]
+    )
     assert noise.std() == pytest.approx(planned(town).counts, rel=4 / math.sqrt(2 * 1000))
     assert len({release.multiplier for release in spent_by(town)}) == 1
     assert len(spent_by(town)) == 250
@@ -157,7 +162,7 @@ def test_the_server_does_not_choose_the_noise(tmp_path: Path) -> None:
     asked = replace(ask_of(town), fingerprint=softer.fingerprint)
     reply = reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
     assert "fingerprints differ" in reply["refused"]
-    replies = [ask(town) for _ in range(200)]
+    replies = [ask(town, training=str(i)) for i in range(200)]
     answered = sum(not reply["refused"] for reply in replies)
     assert 0 < answered < 200
     assert epsilon_of(tuple(spent_by(town)), 1e-5) <= 8
@@ -190,7 +195,7 @@ def test_two_runs_at_once_do_not_find_the_same_room_in_the_budget(tmp_path: Path
 
     with ThreadPoolExecutor(8) as pool:
         answered = list(pool.map(one, range(most + 20)))
-    assert sum(answered) == len(read(path)[1]) == most
+    assert sum(answered) == len(read(path).releases) == most
 
 
 @pytest.mark.parametrize(
@@ -341,6 +346,7 @@ def test_shares_of_noise_suffice_for_the_smallest_sum_that_can_be_opened(
         many = tuple(member.model_copy(update={"name": str(i)}) for i in range(silos))
         return agreed.model_copy(update={"silos": many, **values}).smallest_sum
 
+    # The threshold, whatever the server tells: see tests/secagg/test_lying_server.py.
     assert [smallest(n) for n in (3, 4, 7, 10, 50)] == [3, 3, 5, 7, 34]
     assert smallest(50, threshold=40) == 40
     assert smallest(50, secure_aggregation=False) == 1

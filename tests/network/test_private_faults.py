@@ -103,8 +103,8 @@ def test_lost_within_the_first_round_it_is_the_simulation_of_the_others_with_few
 ) -> None:
     """The sum over the silos that answered is used; a recount costs the budget of one round."""
     town = make(tmp_path / "town", rounds=4, secure_aggregation=secure)
-    # Before the first round: 1 advertise, 2 share, 3-4 columns, 5-6 counts; in the clear two.
-    post = TownTransport(town, lose("silo1", 7 if secure else 3))
+    # Before the first round: 1 advertise, 2 share, 3-5 columns, 6-8 counts; in the clear two.
+    post = TownTransport(town, lose("silo1", 9 if secure else 3))
     run, _ = train(town, post, tmp_path / "journal")
     metrics = run.metrics
     assert run.client_names == ("silo0", "silo2", "silo3")

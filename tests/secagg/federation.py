@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairsilo.arrays import Floats
 from fairsilo.secagg import Agreement, ServerSession, SiloSession
 from fairsilo.secagg.shamir import SHARE_BYTES
+from fairsilo.secagg.survivors import digest_of
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -39,11 +40,9 @@ def names(count: int) -> list[str]:
     return [f"silo {number:02d}" for number in range(count)]
 
 
-def agreement(
-    count: int, threshold: int | None = None, signed: bool = False, run_id: str = "run 1"
-) -> Agreement:
+def agreement(count: int, threshold: int | None = None, run_id: str = "run 1") -> Agreement:
     lines = {name: public_line(number) for number, name in enumerate(names(count))}
-    return Agreement("federation", run_id, lines, threshold, signed)
+    return Agreement("federation", run_id, lines, threshold)
 
 
 class Federation:
@@ -97,11 +96,33 @@ class Federation:
             assert self.server.add_masked(name, round_, self.masked(name, round_, vector))
         return round_
 
+    def answers(self, silos: Iterable[str]) -> dict[str, bytes]:
+        """A survivor list of these silos, in the open round."""
+        now = self.server._round
+        sent = {} if now is None else now.vectors
+        return {name: digest_of(sent[name]) if name in sent else b"" for name in silos}
+
+    def confirm(self, name: str, round_: int, silos: Iterable[str]) -> bytes:
+        """A silo's signature on a list."""
+        return self.ask(name, SiloSession.confirm, round_, self.answers(silos), self.keys[name])
+
+    def signed(self, round_: int, silos: Sequence[str]) -> dict[str, bytes]:
+        """The signatures of all silos of a list on it."""
+        return {name: self.confirm(name, round_, silos) for name in silos}
+
+    def reveal(
+        self, name: str, round_: int, silos: Sequence[str], signatures: Mapping[str, bytes]
+    ) -> bytes:
+        """What a silo shows for a list."""
+        return self.ask(name, SiloSession.reveal, round_, self.answers(silos), signatures)
+
     def unmask(self, round_: int, answer: Sequence[str] | None = None) -> Floats:
         """Close the round; only the silos of `answer` reveal shares."""
-        survivors = self.server.close_round()
+        survivors = list(self.server.close_round())
+        for name, signature in self.signed(round_, survivors).items():
+            assert self.server.add_confirmation(name, round_, signature)
         for name in survivors if answer is None else answer:
-            reply = self.ask(name, SiloSession.reveal, round_, survivors)
+            reply = self.reveal(name, round_, survivors, self.server.confirmations())
             assert self.server.add_reveal(name, round_, reply)
         return self.server.total()
 

@@ -1,14 +1,15 @@
-"""A server that tells different silos different survivor lists."""
+"""A server that tells different silos different things."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession
+from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession, Transcript, silo
 from fairsilo.secagg.shamir import combine, weights_at_zero
+from fairsilo.secagg.survivors import digest_of
 from fairsilo.secagg.wire import unpack
 from tests.secagg.federation import Federation, agreement, names
 
@@ -16,12 +17,19 @@ SILOS = names(5)  # t = 4
 VICTIM = SILOS[4]
 
 
-def collected(signed: bool) -> tuple[Federation, int]:
-    federation = Federation(agreement(5, signed=signed))
+def collected() -> tuple[Federation, int]:
+    federation = Federation(agreement(5))
     federation.set_up(1)
     return federation, federation.collect({name: np.ones(2) for name in SILOS})
 
 
+@pytest.fixture
+def unsigned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silos that take every list for signed."""
+    monkeypatch.setattr(silo, "require_confirmations", lambda *given: None)
+
+
+@pytest.mark.usefixtures("unsigned")
 def test_two_lists_never_give_both_secrets_of_a_silo() -> None:
     """However the server splits "survived" and "dropped", seed or key stays unknown."""
     for count in range(5):
@@ -33,7 +41,8 @@ def test_two_lists_never_give_both_secrets_of_a_silo() -> None:
         for number, name in enumerate(SILOS):
             dropped = number < count
             asked = SILOS[:4] if dropped else SILOS
-            reply = federation.ask(name, SiloSession.reveal, round_, asked)
+            federation.confirm(name, round_, asked)
+            reply = federation.reveal(name, round_, asked, {})
             shown[dropped][name] = unpack("reveal", reply).blobs("shares")[VICTIM]
         found = []
         for shares in shown.values():
@@ -43,73 +52,78 @@ def test_two_lists_never_give_both_secrets_of_a_silo() -> None:
         assert (found[0] == seed_and_key[32:]) == (count >= 4)  # t = 4 key shares
 
 
-@given(st.data())
-def test_least_sum_of_a_lying_server_without_signed_lists(data: st.DataObject) -> None:
-    """The documented bound: a sum is over at least n - floor(n (n - t) / t) silos.
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_list_of_its_own_for_each_silo(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10 silos (t = 7) lists that differ open a sum over 6, unless silos sign them first."""
+    if not guarded:
+        monkeypatch.setattr(silo, "require_confirmations", lambda *given: None)
+    federation = Federation(agreement(10))
+    federation.set_up(1)
+    everyone = names(10)
+    round_ = federation.collect({name: np.array([float(i)]) for i, name in enumerate(everyone)})
+    wanted = everyone[:6]
+    # Each of the four others is left out of seven lists at least, every list has seven silos.
+    kept = {name: everyone[6 + i % 4] if i < 6 else name for i, name in enumerate(everyone)}
+    outside = {name: [v for v in everyone[6:] if v != kept[name]] for name in everyone}
+    lists = {name: [v for v in everyone if v not in outside[name]] for name in everyone}
+    told = {name: federation.confirm(name, round_, lists[name]) for name in everyone}
+    keys: dict[str, dict[str, bytes]] = {name: {} for name in everyone[6:]}
+    seeds: dict[str, dict[str, bytes]] = {name: {} for name in wanted}
+    for name in everyone:
+        if guarded:
+            with pytest.raises(ProtocolError, match="signed this survivor list"):
+                federation.reveal(name, round_, lists[name], told)
+            continue
+        reply = federation.reveal(name, round_, lists[name], told)
+        for owner, share in unpack("reveal", reply).blobs("shares").items():
+            if owner in lists[name] and owner in seeds:
+                seeds[owner][name] = share
+            elif owner not in lists[name]:
+                keys[owner][name] = share
+    enough = [len(given) >= federation.agreement.t for given in (*keys.values(), *seeds.values())]
+    assert all(enough) is not guarded
+    assert any(enough) is not guarded
 
-    Each silo answers one list, which has t members and includes the silo. A sum over the silos
-    whose seeds are known needs the mask keys of all others.
-    """
-    n = data.draw(st.integers(3, 7))
-    t = data.draw(st.integers(max(3, n // 2 + 1), n))
-    # Adversarial draw: where possible, all lists leave out members of one small set.
-    wanted = data.draw(st.permutations(range(n)))
-    left_out = []
-    for silo in range(n):
-        some = data.draw(st.integers(0, n - t))
-        shift = data.draw(st.integers(0, n - 1))
-        order = [other for other in wanted[shift:] + wanted[:shift] if other != silo]
-        left_out.append(set(order[:some]))
-    dropped = {u for u in range(n) if sum(u in out for out in left_out) >= t}
-    survived = {u for u in range(n) if sum(u not in out for out in left_out) >= t}
-    assert not dropped & survived
-    if len(dropped | survived) == n:
-        assert len(survived) >= n - n * (n - t) // t
 
-
-def test_signed_lists_complete_a_round_in_three_exchanges() -> None:
-    federation, round_ = collected(signed=True)
-    survivors = federation.server.close_round()
-    for name in survivors[:4]:  # one drops before it signs
-        key = federation.keys[name]
-        signature = federation.ask(name, SiloSession.confirm, round_, survivors, key)
+def test_signed_lists_complete_a_round_though_one_drops_before_it_signs() -> None:
+    federation, round_ = collected()
+    survivors = list(federation.server.close_round())
+    for name in survivors[:4]:
+        signature = federation.confirm(name, round_, survivors)
         assert federation.server.add_confirmation(name, round_, signature)
     signatures = federation.server.confirmations()
     for name in survivors[:4]:
-        reply = federation.ask(name, SiloSession.reveal, round_, survivors, signatures)
+        reply = federation.reveal(name, round_, survivors, signatures)
         federation.server.add_reveal(name, round_, reply)
     np.testing.assert_array_equal(federation.server.total(), [5.0, 5.0])
 
 
 def test_a_silo_signs_one_list_and_reveals_for_no_other() -> None:
-    federation, round_ = collected(signed=True)
-    one, key = SILOS[0], federation.keys[SILOS[0]]
+    federation, round_ = collected()
+    one = SILOS[0]
     with pytest.raises(ProtocolError, match="has not signed this survivor list"):
-        federation.ask(one, SiloSession.reveal, round_, SILOS)
-    federation.ask(one, SiloSession.confirm, round_, SILOS, key)
+        federation.reveal(one, round_, SILOS, {})
+    federation.confirm(one, round_, SILOS)
     with pytest.raises(ProtocolError, match="signed another list"):
-        federation.ask(one, SiloSession.confirm, round_, SILOS[:4], key)
+        federation.confirm(one, round_, SILOS[:4])
     with pytest.raises(ProtocolError, match="has not signed this survivor list"):
-        federation.ask(one, SiloSession.reveal, round_, SILOS[:4])
+        federation.reveal(one, round_, SILOS[:4], {})
 
 
 def test_signatures_on_another_list_or_by_others_do_not_count() -> None:
-    federation, round_ = collected(signed=True)
+    federation, round_ = collected()
     told = {name: SILOS if number < 2 else SILOS[:4] for number, name in enumerate(SILOS[:4])}
-    signatures = {
-        name: federation.ask(name, SiloSession.confirm, round_, told[name], federation.keys[name])
-        for name in SILOS[:4]
-    }
+    signatures = {name: federation.confirm(name, round_, told[name]) for name in SILOS[:4]}
     for name in SILOS[:4]:
         with pytest.raises(ProtocolError, match="Only 2 silos signed this survivor list"):
-            federation.ask(name, SiloSession.reveal, round_, told[name], signatures)
+            federation.reveal(name, round_, told[name], signatures)
     copied = dict.fromkeys(SILOS, signatures[SILOS[0]])
     with pytest.raises(ProtocolError, match="Only 1 silos signed"):
-        federation.ask(SILOS[0], SiloSession.reveal, round_, SILOS, copied)
+        federation.reveal(SILOS[0], round_, SILOS, copied)
 
 
 def test_too_few_signatures_repeat_the_round() -> None:
-    federation, round_ = collected(signed=True)
+    federation, round_ = collected()
     federation.server.close_round()
     assert not federation.server.add_confirmation(SILOS[0], round_ + 1, b"")
     with pytest.raises(RepeatRound, match="Only 0 silos signed"):
@@ -118,15 +132,52 @@ def test_too_few_signatures_repeat_the_round() -> None:
 
 def test_a_share_that_is_not_the_share_is_noticed() -> None:
     """A silo lies about a share: the reconstructed seed misses its commitment."""
-    federation, round_ = collected(signed=False)
-    survivors = federation.server.close_round()
-    for name in survivors:
-        reply = federation.ask(name, SiloSession.reveal, round_, survivors)
-        federation.server.add_reveal(name, round_, reply)
-    assert federation.server._round is not None
-    federation.server._round.reveals[SILOS[0]][VICTIM] = bytes(33)
+    federation, round_ = collected()
+    federation.unmask(round_)
+    made = federation.server.transcript
+    assert made is not None
+    shares = {**unpack("reveal", made.reveals[SILOS[0]]).blobs("shares"), VICTIM: bytes(33)}
+    reply = silo.pack("reveal", round=round_, survivors=SILOS, shares=silo.texts(shares))
+    lied = altered(made, reveals={**made.reveals, SILOS[0]: reply})
     with pytest.raises(RepeatRound, match=f"shares of silo {VICTIM} in round 0 do not fit"):
-        federation.server.total()
+        lied.total(federation.agreement, b"")
+
+
+def altered(made: Transcript, **changed: Any) -> Transcript:
+    return Transcript(**{**vars(made), **changed})
+
+
+def test_a_transcript_gives_the_sum_to_whoever_has_it_and_no_other() -> None:
+    """What a witness is shown: neither an answer nor a list nor a key can be exchanged in it."""
+    federation, round_ = collected()
+    total = federation.unmask(round_)
+    made = federation.server.transcript
+    assert made is not None
+    np.testing.assert_array_equal(made.total(federation.agreement, b""), total)
+    other = made.vectors[VICTIM] + np.uint64(1)
+    for changed in (
+        {"vectors": {**made.vectors, VICTIM: other}},
+        {"vectors": {name: made.vectors[name] for name in SILOS[:4]}},
+        {"vectors": {name: made.vectors[name] for name in SILOS[:3]}},
+        {"confirmations": {}},
+        {"number": round_ + 1},
+    ):
+        with pytest.raises(ProtocolError):
+            altered(made, **changed).total(federation.agreement, b"")
+    with pytest.raises(RepeatRound, match="do not cancel"):
+        made.total(federation.agreement, b"another question")
+    assert digest_of(other) != digest_of(made.vectors[VICTIM])
+
+
+def test_an_accomplice_cannot_choose_its_answer_once_shares_are_shown() -> None:
+    """The sum without it is known then; with its digest signed, another answer fits no list."""
+    federation, round_ = collected()
+    federation.unmask(round_)
+    made = federation.server.transcript
+    assert made is not None
+    late = altered(made, vectors={**made.vectors, VICTIM: made.vectors[VICTIM] + np.uint64(5)})
+    with pytest.raises(ProtocolError, match="Only 0 silos signed"):
+        late.total(federation.agreement, b"")
 
 
 def test_different_rosters_give_no_sum() -> None:
@@ -141,11 +192,32 @@ def test_different_rosters_give_no_sum() -> None:
         federation.ask(name, SiloSession.receive, letters)
         words = federation.ask(name, SiloSession.masked, round_, [1.0, 2.0])
         federation.server.add_masked(name, round_, words)
-    survivors = federation.server.close_round()
+    survivors = list(federation.server.close_round())
     with pytest.raises(ProtocolError, match=f"names {VICTIM}, not in this set-up"):
-        federation.ask(SILOS[0], SiloSession.reveal, round_, survivors)
+        federation.confirm(SILOS[0], round_, survivors)
     for name in SILOS[1:]:
-        reply = federation.ask(name, SiloSession.reveal, round_, survivors)
+        signature = federation.confirm(name, round_, survivors)
+        federation.server.add_confirmation(name, round_, signature)
+    signed = federation.server.confirmations()
+    for name in SILOS[1:]:
+        reply = federation.reveal(name, round_, survivors, signed)
         federation.server.add_reveal(name, round_, reply)
     with pytest.raises(RepeatRound, match="do not cancel"):
         federation.server.total()
+
+
+def test_old_keys_fed_to_a_silo_that_was_started_anew_open_nothing() -> None:
+    """Letters are sealed to the keys of both, and a silo that forgot its keys makes new ones."""
+    federation = Federation(agreement(5))
+    federation.set_up(2)
+    federation.unmask(federation.collect({name: np.ones(2) for name in SILOS}))
+    old, letters = federation.server.bundles(), federation.server._letters
+    federation.states[VICTIM] = SiloSession(federation.agreement, VICTIM).to_bytes()
+    first, last = federation.server._rounds
+    fresh = federation.ask(VICTIM, SiloSession.advertise, first, last, federation.keys[VICTIM])
+    federation.ask(VICTIM, SiloSession.share, {**old, VICTIM: fresh})
+    given = {name: letters[name][VICTIM] for name in SILOS if name != VICTIM}
+    with pytest.raises(ProtocolError):
+        federation.ask(VICTIM, SiloSession.receive, given)
+    with pytest.raises(ProtocolError, match="not yet received shares"):
+        federation.ask(VICTIM, SiloSession.masked, first, np.ones(2))

@@ -42,16 +42,21 @@ def refused(
 
 def test_a_second_survivor_list_in_a_round(federation: Federation) -> None:
     round_ = sent(federation, names(5))
-    federation.ask(ONE, SiloSession.reveal, round_, names(5))
+    signed = federation.signed(round_, names(5))
+    federation.reveal(ONE, round_, names(5), signed)
     for again in (names(5), names(4)):
-        refused(federation, "already answered", SiloSession.reveal, round_, again)
+        asked = federation.answers(again)
+        refused(federation, "already answered", SiloSession.reveal, round_, asked, signed)
+        key = federation.keys[ONE]
+        refused(federation, "already answered", SiloSession.confirm, round_, asked, key)
 
 
 def test_both_shares_of_a_silo(federation: Federation) -> None:
     """A reply has one share for each silo: of a survivor's seed or of a dropped silo's key."""
     round_ = sent(federation, names(5))
     held = federation.material(ONE)["shares"][str(round_)]
-    reply = federation.ask(ONE, SiloSession.reveal, round_, names(4))
+    signed = federation.signed(round_, names(4))
+    reply = federation.reveal(ONE, round_, names(4), signed)
     shown = unpack("reveal", reply).blobs("shares")
     assert sorted(shown) == names(5)
     assert str(round_) not in federation.material(ONE)["shares"]
@@ -65,7 +70,7 @@ def test_both_shares_of_a_silo(federation: Federation) -> None:
 def test_a_round_used_twice(federation: Federation) -> None:
     round_ = sent(federation, names(5))
     refused(federation, "used or passed", SiloSession.masked, round_, np.ones(3))
-    federation.ask(ONE, SiloSession.reveal, round_, names(5))
+    federation.reveal(ONE, round_, names(5), federation.signed(round_, names(5)))
     refused(federation, "used or passed", SiloSession.masked, round_, np.ones(3))
 
 
@@ -73,20 +78,23 @@ def test_a_round_that_was_passed_over(federation: Federation) -> None:
     sent(federation, names(5)[1:])
     second = sent(federation, names(5))
     refused(federation, "used or passed", SiloSession.masked, second - 1, np.ones(3))
-    refused(federation, "later round", SiloSession.reveal, second - 1, names(5))
+    asked = federation.answers(names(5))
+    refused(federation, "later round", SiloSession.reveal, second - 1, asked, {})
 
 
 def test_shares_of_an_earlier_round_after_a_later_one_was_opened(federation: Federation) -> None:
     first = sent(federation, names(5))
     sent(federation, names(5))
-    refused(federation, "a later round was opened", SiloSession.reveal, first, names(5))
+    asked = federation.answers(names(5))
+    refused(federation, "a later round was opened", SiloSession.reveal, first, asked, {})
 
 
 def test_a_new_set_up_ends_the_old_one(federation: Federation) -> None:
     round_ = sent(federation, names(5))
     key = federation.keys[ONE]
     federation.ask(ONE, SiloSession.advertise, 3, 5, key)
-    refused(federation, "shows no shares", SiloSession.reveal, round_, names(5))
+    asked = federation.answers(names(5))
+    refused(federation, "shows no shares", SiloSession.reveal, round_, asked, {})
     refused(federation, "not yet received", SiloSession.masked, round_ + 1, np.ones(3))
 
 
@@ -97,20 +105,33 @@ def test_a_new_set_up_ends_the_old_one(federation: Federation) -> None:
         (names(3), "has 3 silos and 4 are needed"),
         ([], "leaves out"),
         ([*names(4), "nobody"], "names nobody, not in this set-up"),
-        ([*names(3), ONE], "twice"),
     ],
 )
 def test_survivor_lists_that_are_not_answered(
     federation: Federation, survivors: list[str], why: str
 ) -> None:
     round_ = sent(federation, names(5))
-    refused(federation, why, SiloSession.reveal, round_, survivors)
-    federation.ask(ONE, SiloSession.reveal, round_, names(5))  # a refused list has no effect
+    asked = federation.answers(survivors)
+    refused(federation, why, SiloSession.confirm, round_, asked, federation.keys[ONE])
+    # A refused list has no effect.
+    federation.reveal(ONE, round_, names(5), federation.signed(round_, names(5)))
+
+
+def test_a_list_with_another_answer_than_the_silo_sent(federation: Federation) -> None:
+    """Nobody can exchange an answer once the list is made, a silo's own or another's."""
+    round_ = sent(federation, names(5))
+    asked = {**federation.answers(names(5)), ONE: bytes(32)}
+    key = federation.keys[ONE]
+    refused(federation, "another answer of silo", SiloSession.confirm, round_, asked, key)
+    signed = federation.signed(round_, names(5))
+    other = {**federation.answers(names(5)), FIVE: bytes(32)}
+    refused(federation, "has not signed", SiloSession.reveal, round_, other, signed)
 
 
 def test_shares_by_a_silo_that_sent_nothing(federation: Federation) -> None:
     round_ = sent(federation, names(5)[1:])
-    refused(federation, "sent nothing in that", SiloSession.reveal, round_, names(5))
+    asked = federation.answers(names(5))
+    refused(federation, "sent nothing in that", SiloSession.reveal, round_, asked, {})
 
 
 def test_a_round_outside_the_set_up(federation: Federation) -> None:
@@ -136,7 +157,7 @@ def test_calls_before_their_time() -> None:
     refused(federation, "begin a set-up", SiloSession.share, {})
     refused(federation, "begin a set-up", SiloSession.receive, {})
     refused(federation, "begin a set-up", SiloSession.masked, 0, [1.0])
-    refused(federation, "begin a set-up", SiloSession.reveal, 0, names(5))
+    refused(federation, "begin a set-up", SiloSession.reveal, 0, {}, {})
 
 
 def test_server_refuses_wrong_shapes_types_and_strangers(federation: Federation) -> None:
@@ -153,6 +174,6 @@ def test_server_refuses_wrong_shapes_types_and_strangers(federation: Federation)
 def test_server_refuses_shares_for_another_list(federation: Federation) -> None:
     round_ = sent(federation, names(5))
     federation.server.close_round()
-    reply = federation.ask(ONE, SiloSession.reveal, round_, names(4))
+    reply = federation.reveal(ONE, round_, names(4), federation.signed(round_, names(4)))
     with pytest.raises(ProtocolError, match="another survivor list"):
         federation.server.add_reveal(ONE, round_, reply)

@@ -87,7 +87,11 @@ def check(
         print(f"problem: {as_typed(problem)}")
     if findings.problems:
         raise typer.Exit(1)
-    print(f"{findings.rows:,} rows fit the federation file")
+    print(
+        "this witness fits the federation file"
+        if own.witness
+        else f"{findings.rows:,} rows fit the federation file"
+    )
 
 
 @app.command()
@@ -107,6 +111,27 @@ def silo(
     from fairsilo.network.ops.program import run_silo
 
     unlocked(settings)
+    run_silo(settings, port, superlink, health_port)
+
+
+@app.command()
+def witness(
+    settings: Annotated[Path, typer.Option(help="The witness's settings.")] = Path("silo.toml"),
+    superlink: Annotated[
+        str | None, typer.Option(help="HOST:PORT of the SuperLink; default as the settings say.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port of the node on this machine alone; default any that is free."),
+    ] = None,
+    health_port: HealthPort = None,
+) -> None:
+    """Watch, without rows, that the server asks what follows from the sums, and sign it."""
+    needs_flower()
+    from fairsilo.network.ops.program import run_silo
+
+    if not unlocked(settings).witness:
+        raise FairSiloError(f"{settings} is a silo's: start it with `fairsilo flower silo`")
     run_silo(settings, port, superlink, health_port)
 
 
@@ -292,6 +317,9 @@ def demo(
     silos: Annotated[int, typer.Option(help="How many silos share ADULT.")] = 4,
     rows: Annotated[int | None, typer.Option(help="Fewer rows of ADULT; default all.")] = None,
     secure_aggregation: Secure = True,
+    witness: Annotated[
+        bool, typer.Option("--witness", help="Add a witness, who signs every question.")
+    ] = False,
 ) -> None:
     """ADULT over real processes on this machine, compared with the simulation, all cleaned up."""
     needs_flower()
@@ -306,7 +334,7 @@ def demo(
     with Rounds() as show:
         comparison = run_demo(
             out, out / "run", silos, show.watch, options,
-            rows=rows, secure_aggregation=secure_aggregation,
+            rows=rows, secure_aggregation=secure_aggregation, witness=witness,
         )  # fmt: skip
     show_result(out / "run")
     if comparison is None:

@@ -30,14 +30,18 @@ def init(
     data: Annotated[
         str | None, typer.Option(help="Instead of --sample: a data set, adult, compas or drug.")
     ] = None,
+    witness: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=PUBLIC_KEY_FILE of a witness, who has no rows; repeat it."),
+    ] = None,
+    quorum: Annotated[
+        int | None, typer.Option(help="Witnesses that must sign a question; default all.")
+    ] = None,
     minimum_silos: Annotated[int, typer.Option(help="With fewer, training stops.")] = 2,
     secure_aggregation: Secure = True,
     threshold: Annotated[
         int | None, typer.Option(help="Silos that must be left to open a sum.")
     ] = None,
-    signed_survivors: Annotated[
-        bool, typer.Option(help="Silos sign who is left, against a server that lies about it.")
-    ] = False,
     recount: Annotated[
         bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
     ] = False,
@@ -53,7 +57,7 @@ def init(
 
     needs_flower()
     own: dict[str, Any] = {"folder": folder, "name": name, "sample": sample, "data": data}
-    own |= {"silo": silo or [], "host": host, "port": port}
+    own |= {"silo": silo or [], "witness": witness or [], "host": host, "port": port}
     if interactive:
         ask_all(given, own)
     needed(own)
@@ -61,7 +65,7 @@ def init(
         "minimum_silos": minimum_silos,
         "secure_aggregation": secure_aggregation,
         "threshold": threshold,
-        "signed_survivors": signed_survivors,
+        "quorum": quorum,
         "recount": recount,
     })  # fmt: skip
 
@@ -81,7 +85,7 @@ def _init(given: dict[str, Any], own: dict[str, Any], more: dict[str, Any]) -> N
     with warnings_as_typed():
         table, options = draft_table(asked, own["sample"])
     values = {**draft_values(options, table), "split": asked.split, "name": own["name"], **more}
-    agreed = draft_federation_file(values, own["silo"])
+    agreed = draft_federation_file(values, own["silo"], own["witness"])
     warn_unless(agreed.secure_aggregation)
     make_workspace(own["folder"], agreed, own["host"], own["port"])
     print(f"working folder: {own['folder']} (read its README.md)")

@@ -76,6 +76,8 @@ class Aggregate(Protocol):
     secure: bool
     traffic: Traffic
     patience: Patience
+    declared: dict[str, Any]
+    """What the server says of the run before its first question; see `witness`."""
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """Ask the silos for vectors of the given length and add them."""
@@ -89,6 +91,7 @@ class Plain:
     def __init__(self, post: Transport, timeout: float, patience: Patience | None = None) -> None:
         self.post, self.timeout, self.traffic = post, timeout, post.traffic
         self.patience = patience or Patience()
+        self.declared: dict[str, Any] = {}
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """One exchange, another with those who were lost and came back; a vector that does not fit

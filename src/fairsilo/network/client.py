@@ -17,6 +17,7 @@ from fairsilo.network.masked import masked_reply
 from fairsilo.network.settings import Settings, read_settings
 from fairsilo.network.silo import COST, OTHER_FILE, REMARKS, answer, keep_purpose
 from fairsilo.network.wire import RECORD, VERSION, Ask, Memory, Record, Refusal, Reply
+from fairsilo.network.witness import witnessed
 
 MEMORY = "fairsilo"
 """The record of the state that a silo keeps of a run."""
@@ -93,6 +94,8 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
                 keep_purpose(record[key], agreed, memory)
         vouch.permit(settings, agreed)
         permit(settings, agreed, run, str(memory.get("purpose", "")))
+        if settings.witness:
+            return witnessed(settings, agreed, record, run)
         if "step" in record:
             return masked_reply(settings, agreed, record, memory, run)
         ask = Ask.from_record(record)

@@ -51,7 +51,7 @@ OTHER_ENCODER = "the server's encoder does not fit the federation file"
 
 STEPPED = ("histogram",)
 """The kinds of questions that a model with steps has of its own."""
-LATER = ("penalty", "target_confidence")
+LATER = ("penalty", "target_confidence", "witnesses", "quorum")
 """Fields that came later: where they are not set, they are no part of the text."""
 
 
@@ -144,15 +144,25 @@ class FederationFile(BaseModel):
     """Whether the server sees only sums over at least `threshold` silos."""
     threshold: int | None = None
     """How many silos must be left to open a sum; default floor(2N/3) + 1, at least 3."""
-    signed_survivors: bool = False
-    """Whether silos sign the list of survivors to each other before they open a sum: a third
-    exchange a round, against a server that tells different silos different lists."""
+    witnesses: tuple[Member, ...] = ()
+    """Parties without rows who replay the training: silos answer no question of a training that
+    they did not sign."""
+    quorum: int | None = Field(default=None, ge=1)
+    """How many of the witnesses must sign; None: all."""
     recount: bool = False
     """Whether rows may be counted again after the loss of one single silo, which under secure
     aggregation shows that silo's counts to the server. Without it training stops and can be
     resumed when the silo is back."""
     dp: Privacy | None = None
     """Differential privacy of all that the silos release in training; None is none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, values: Any) -> Any:
+        """Silos sign the list of survivors always; files of earlier versions say whether."""
+        if isinstance(values, dict) and "signed_survivors" in values:
+            values = {key: one for key, one in values.items() if key != "signed_survivors"}
+        return values
 
     @model_validator(mode="after")
     def _trainable(self) -> Self:
@@ -172,12 +182,17 @@ class FederationFile(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [silo.name for silo in self.silos]
+        names = [one.name for one in self.parties]
         if len(set(names)) < len(names):
-            raise ValueError("two silos have the same name")
-        keys = [key.split()[1:2] for silo in self.silos for key in silo.keys]
+            raise ValueError("two silos have the same name, or a silo and a witness")
+        keys = [key.split()[1:2] for one in self.parties for key in one.keys]
         if any(keys.count(key) > 1 for key in keys):
-            raise ValueError("two silos have the same public key")
+            # A witness sees the totals: a silo that saw them could read another's rows by lying.
+            raise ValueError("two silos have the same public key, or a silo and a witness")
+        if self.witnesses and not self.secure_aggregation:
+            raise ValueError("witnesses need secure aggregation, whose answers are signed")
+        if (self.quorum or 0) > len(self.witnesses):
+            raise ValueError("quorum is more than there are witnesses")
         if self.split is not None and self.split in (self.table.label, *self.table.columns):
             raise ValueError("the split column must be neither label nor feature")
         if self.minimum_silos > len(self.silos):
@@ -255,6 +270,22 @@ class FederationFile(BaseModel):
         return smallest_sum(len(self.silos), self.secure_aggregation, self.threshold)
 
     @property
+    def signers(self) -> int:
+        """How many witnesses must sign a question."""
+        return len(self.witnesses) if self.quorum is None else self.quorum
+
+    @property
+    def trainings(self) -> int:
+        """How often a run trains at most, but for a model without limits to compare with."""
+        solved = 1
+        if self.target_deo is not None:
+            # Without limits, then with them; a search and a promise try several.
+            solved = 17 if self.target_by == "search" else 2
+        if self.target_confidence is not None:
+            solved = 1 + len(PATH)
+        return solved + {"validation": 7, "auto": 1}.get(str(self.penalty), 0)
+
+    @property
     def sets_aside(self) -> bool:
         """Whether silos may be asked to train without the rows that they set aside."""
         searches = self.target_deo is not None and self.target_by == "search"
@@ -264,15 +295,12 @@ class FederationFile(BaseModel):
     @property
     def questions(self) -> int:
         """What a run asks of a silo at most, undisturbed: to count, the rounds, to evaluate."""
-        solved = 1
-        if self.target_deo is not None:
-            # Without limits, then with them; a search and a promise try several.
-            solved = 17 if self.target_by == "search" else 2
-        if self.target_confidence is not None:
-            solved = 1 + len(PATH)
-        before = {"validation": 7, "auto": 1}.get(str(self.penalty), 0)
-        trainings = solved + before
-        return SET_UP + self.rounds * trainings + self.spec.setup + 3 * trainings
+        return SET_UP + self.rounds * self.trainings + self.spec.setup + 3 * self.trainings
+
+    @property
+    def parties(self) -> tuple[Member, ...]:
+        """All who have a key: silos and witnesses."""
+        return (*self.silos, *self.witnesses)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -311,12 +339,12 @@ class FederationFile(BaseModel):
         """
         content = self.model_dump(mode="json")
         for name in LATER:
-            if content[name] is None:
+            if content[name] in (None, []):
                 del content[name]
-        for silo in content["silos"]:
+        for party in (*content["silos"], *content.get("witnesses", ())):
             # Likewise where nobody has changed a key.
-            if not silo["past"]:
-                del silo["past"]
+            if not party["past"]:
+                del party["past"]
         return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
     @property

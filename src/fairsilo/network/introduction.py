@@ -37,7 +37,7 @@ def introduce(path: object) -> Record:
         agreed = read_federation_file(settings.federation)
         about |= {"name": settings.name, "fingerprint": agreed.fingerprint}
         about["confirmed"] = not unconfirmed(settings, agreed)
-        members = {silo.name: silo.public_key for silo in agreed.silos}
+        members = {one.name: one.public_key for one in agreed.parties}
         if settings.key is not None and settings.name in members:
             own = public_bytes(load_node_key(settings.key).public_key())
             about["key"] = own == public_bytes(read_public_key(members[settings.name]))

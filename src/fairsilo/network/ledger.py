@@ -1,8 +1,10 @@
 """What a silo remembers from run to run, in a file of its own beside its settings.
 
 shown      over whom the counts of its rows were opened
-released   every release under differential privacy: its name, its noise and how often
+points     at which points sums of its rows were opened, and over whom
+released   every release under differential privacy: its training, name, noise and how often
 tables     of every training, which table it began with
+asked      of every training, how many questions of each kind were answered
 keys       of every silo that changed its key, the first key it had
 trained, audited   which models were trained and audited on its rows (`audited`)
 
@@ -16,6 +18,7 @@ changed table's rows were there before, so a file counts all that was ever relea
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,16 +35,29 @@ from fairsilo.network.wire import Refusal
 from fairsilo.secagg.errors import ProtocolError
 from fairsilo.secagg.static import StaticSumGuard
 
+TRAININGS = 500
+"""Trainings whose answers are counted, the newest ones."""
+
 
 class Kept(NamedTuple):
     """What the file holds."""
 
     guard: StaticSumGuard
-    releases: list[Release]
+    released: dict[str, list[Release]]
+    """By training."""
     tables: dict[str, str]
     """By training and silo, the digest of the table it began with."""
     keys: dict[str, str]
     """By a silo's later key, its first one."""
+    points: dict[str, dict[str, str]]
+    """By table and point, over whom it was opened."""
+    asked: dict[str, dict[str, int]]
+    """By training and kind of question, how many were answered."""
+
+    @property
+    def releases(self) -> list[Release]:
+        """Of all trainings."""
+        return [one for own in self.released.values() for one in own]
 
 
 def admit(
@@ -77,6 +93,50 @@ def admit(
             _write(path, kept)
 
 
+def admit_point(
+    path: Path, agreed: FederationFile, table: str, survivors: Sequence[str], point: str
+) -> None:
+    """Note that sums at a point are opened over these silos, or refuse.
+
+    A training is over the silos whose rows were counted. A point that was opened is opened again
+    over the same silos only, in this training or any other, unless the federation file has
+    `recount`; `point` is empty where it is the one at which every training starts.
+    """
+    with locked(path):
+        kept = read(path)
+        first = _first_keys(kept, agreed)
+        known = frozenset(first[name] for name in survivors)
+        if known not in kept.guard.shown(table):
+            raise ProtocolError(
+                "Sums of a training are opened over the silos whose rows were counted, and over "
+                "no others; count the rows of these silos first."
+            )
+        whose = hashlib.sha256(" ".join(sorted(known)).encode()).hexdigest()[:16]
+        before = kept.points.setdefault(table, {}).get(point, whose)
+        if point and before != whose and not agreed.recount:
+            raise ProtocolError(
+                "The sums at this point were opened over other silos before, and with these they "
+                "would show what the others hold; begin another training."
+            )
+        if point and point not in kept.points[table]:
+            kept.points[table][point] = whose
+            _write(path, kept)
+
+
+def count(path: Path, training: str, kind: str, most: int) -> bool:
+    """Note that a training is answered a question of this kind, unless it had `most` already."""
+    with locked(path):
+        kept = read(path)
+        asked = kept.asked.setdefault(training, {})
+        asked[kind] = asked.get(kind, 0) + 1
+        while len(kept.asked) > TRAININGS:
+            del kept.asked[next(iter(kept.asked))]
+        fits = asked[kind] <= most
+        if fits:
+            _write(path, kept)
+        return fits
+
+
 def _first_keys(kept: Kept, agreed: FederationFile) -> dict[str, str]:
     """By silo, the first key that it had, as this federation file or an earlier one shows."""
     for silo in agreed.silos:
@@ -93,13 +153,23 @@ def _first_keys(kept: Kept, agreed: FederationFile) -> dict[str, str]:
     return found
 
 
-def spend(path: Path, budget: Budget, releases: Sequence[Release]) -> None:
-    """Write down what is about to leave, or raise `BudgetSpent`: then nothing may leave."""
+def spend(
+    path: Path,
+    budget: Budget,
+    releases: Sequence[Release],
+    training: str = "",
+    promise: Budget | None = None,
+) -> None:
+    """Write down what is about to leave; where it passes the `budget` for all trainings, or what
+    this training promised, raise `BudgetSpent`: then nothing may leave."""
     with locked(path):
         kept = read(path)
-        ledger = Ledger(budget, kept.releases)
+        own = kept.released.setdefault(training, [])
+        ledgers = [Ledger(budget, kept.releases), Ledger(promise or budget, list(own))]
         for release in releases:
-            ledger.charge(release)
+            for ledger in ledgers:
+                ledger.charge(release)
+        own.extend(releases)
         _write(path, kept)
 
 
@@ -118,7 +188,7 @@ def read(path: Path) -> Kept:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return Kept(StaticSumGuard(), [], {}, {})
+        return Kept(StaticSumGuard(), {}, {}, {}, {}, {})
     except OSError as error:
         raise FairSiloError(f"cannot read the ledger {path} ({error.strerror})") from None
     return from_bytes(content, path)
@@ -140,29 +210,39 @@ def from_bytes(content: bytes, path: Path) -> Kept:
         found = json.loads(content)
         lines, tables = found.get("released", []), dict(found.get("tables", {}))
         keys = dict(found.get("keys", {}))
-        releases = [
-            Release(str(line["release"]), float(line["noise_multiplier"]))
-            for line in lines
-            for _ in range(int(line["times"]))
-        ]
-        if not all(one.multiplier > 0 for one in releases):
-            raise ValueError("a multiplier is not positive")
+        points = {str(k): dict(v) for k, v in found.get("points", {}).items()}
+        asked = {str(k): dict(v) for k, v in found.get("asked", {}).items()}
+        releases: dict[str, list[Release]] = {}
+        for line in lines:
+            one = Release(str(line["release"]), float(line["noise_multiplier"]))
+            if not one.multiplier > 0:
+                raise ValueError("a multiplier is not positive")
+            own = releases.setdefault(str(line.get("training", "")), [])
+            own.extend([one] * int(line["times"]))
     except (ValueError, KeyError, TypeError):
         raise FairSiloError(
             f"the ledger {path} is damaged: put back the last copy, or begin a new ledger with "
             "what is left of the budget"
         ) from None
-    return Kept(guard, releases, tables, keys)
+    return Kept(guard, releases, tables, keys, points, asked)
 
 
 def _write(path: Path, kept: Kept) -> None:
     # What other parts keep in the file stays.
     content: dict[str, Any] = raw(path) | json.loads(kept.guard.to_bytes())
     content["released"] = [
-        {"release": one.name, "noise_multiplier": one.multiplier, "times": times}
-        for one, times in Counter(kept.releases).items()
+        {
+            "training": training,
+            "release": one.name,
+            "noise_multiplier": one.multiplier,
+            "times": times,
+        }
+        for training, releases in kept.released.items()
+        for one, times in Counter(releases).items()
     ]
-    content["tables"], content["keys"] = kept.tables, kept.keys
+    content |= {
+        "tables": kept.tables, "keys": kept.keys, "points": kept.points, "asked": kept.asked
+    }  # fmt: skip
     write(path, content)
 
 

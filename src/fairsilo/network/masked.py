@@ -4,19 +4,18 @@
                federation file and purpose        silo: its signed keys
     share      everybody's keys                   silo: a sealed letter for every other silo
     masked     the question, the silo's letters   silo: its vector behind masks
-    confirm    who survived                       silo: its signature on that list
-    reveal     who survived, all signatures       silo: the shares that open the sum, nothing else
+    confirm    the survivors and, of each,
+               the digest of what it sent         silo: its signature on that list
+    reveal     that list, all signatures          silo: the shares that open the sum, nothing else
 
-The first two prepare many rounds at once; masked and reveal are a round. `confirm` is there only
-where the federation file wants signed survivor lists. What a silo remembers from one
+The first two prepare many rounds at once; the others are a round. What a silo remembers from one
 step to the next (its worker may be a new one) is in Flower's state for the run; from run to run it
-remembers over whom its counts were opened (`ledger`).
+remembers over whom its sums were opened (`ledger`).
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,10 +24,18 @@ import numpy.typing as npt
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FederationFile
-from fairsilo.network.ledger import admit
+from fairsilo.network.ledger import admit, admit_point
 from fairsilo.network.settings import Settings
-from fairsilo.network.silo import answer
-from fairsilo.network.wire import VERSION, Ask, Memory, Record, Refusal
+from fairsilo.network.silo import answer, start_of
+from fairsilo.network.wire import (
+    VERSION,
+    Ask,
+    Memory,
+    Record,
+    Refusal,
+    pack_parcels,
+    unpack_parcels,
+)
 from fairsilo.question import Question
 from fairsilo.secagg import (
     Agreement,
@@ -60,7 +67,6 @@ def agreement_of(agreed: FederationFile, run: str) -> Agreement:
         run_id=run,
         silos={silo.name: silo.public_key for silo in agreed.silos},
         threshold=agreed.threshold,
-        signed_survivors=agreed.signed_survivors,
     )
 
 
@@ -71,20 +77,6 @@ def letter(step: str, **values: Any) -> Record:
         for key, value in values.items()
     }
     return {"version": VERSION, "step": step, **packed}
-
-
-def pack_parcels(parcels: Mapping[str, bytes]) -> bytes:
-    """Bytes by name, as one piece."""
-    return json.dumps({k: base64.b64encode(v).decode() for k, v in parcels.items()}).encode()
-
-
-def unpack_parcels(content: Any) -> dict[str, bytes]:
-    """What `pack_parcels` wrote."""
-    try:
-        texts = json.loads(bytes(content))
-        return {str(k): base64.b64decode(v, validate=True) for k, v in texts.items()}
-    except (ValueError, TypeError, AttributeError):
-        raise FairSiloError("a parcel of the secure aggregation cannot be read") from None
 
 
 def masked_reply(
@@ -135,19 +127,34 @@ def _step(
         words = session.masked(record["round"], vector, question=ask.digest())
         # Only now, when no earlier round can be opened any more; of the rows that it is about.
         # Whether training rows changed must not show where they are private.
-        rows = str(memory["table" if agreed.dp is None else "test"])
-        memory["static"] = "" if ask.question.moving else rows
+        memory["rows"] = str(memory["table" if agreed.dp is None else "test"])
+        memory["moving"] = ask.question.moving
+        memory["point"] = "" if agreed.dp is not None else point_of(agreed, ask)
         memory["opened"] = opens_counts(ask.question)
         return to_bytes(words)
-    survivors = record["survivors"]
+    answers = unpack_parcels(record["answers"])
     if step == "confirm":
-        return session.confirm(record["round"], survivors, _key(settings))
-    shares = session.reveal(record["round"], survivors, unpack_parcels(record["parcels"]))
-    if memory["static"]:
-        # After the protocol's own checks, so that no made-up list is noted; before shares leave.
-        opened = bool(memory["opened"])
-        admit(settings.ledger, agreed, str(memory["static"]), survivors, opened, settings.name)
+        return session.confirm(record["round"], answers, _key(settings))
+    shares = session.reveal(record["round"], answers, unpack_parcels(record["parcels"]))
+    # After the protocol's own checks, so that no made-up list is noted; before shares leave.
+    rows, survivors, own = str(memory["rows"]), sorted(answers), settings.name
+    if not memory["moving"]:
+        admit(settings.ledger, agreed, rows, survivors, bool(memory["opened"]), own)
+    elif agreed.dp is None:
+        admit_point(settings.ledger, agreed, rows, survivors, str(memory["point"]))
     return shares
+
+
+def point_of(agreed: FederationFile, ask: Ask) -> str:
+    """By what a silo knows again where sums of its rows were opened; nothing for the start.
+
+    Every training by the same file starts at the same point, whoever takes part: what is opened
+    there is guarded with the counts.
+    """
+    theta = getattr(ask.question, "theta", None)
+    if theta is None or np.array_equal(theta, start_of(agreed, ask)):
+        return ""
+    return hashlib.sha256(theta.tobytes() + ask.scalings.tobytes()).hexdigest()[:32]
 
 
 def _key(settings: Settings) -> NodeKey:

@@ -10,10 +10,12 @@ over fewer silos only where that shows no single silo's (`StaticSumGuard`; the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from fairsilo.errors import FairSiloError
+from fairsilo.network.account import account
 from fairsilo.network.aggregate import Collected, Patience
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.masked import (
@@ -22,10 +24,11 @@ from fairsilo.network.masked import (
     from_bytes,
     letter,
     opens_counts,
-    unpack_parcels,
 )
+from fairsilo.network.silo import AUDIT
 from fairsilo.network.transport import Fault, Transport
-from fairsilo.network.wire import Ask, Record
+from fairsilo.network.wire import Ask, Record, unpack_parcels
+from fairsilo.network.witnesses import Witnesses
 from fairsilo.secagg import ProtocolError, RepeatRound, ServerSession, StaticSumGuard
 
 AHEAD = 48
@@ -49,9 +52,22 @@ class Secure:
         self.patience = patience or Patience()
         self.session = ServerSession(agreement_of(agreed, run))
         self.guard = StaticSumGuard()
+        self.declared: dict[str, Any] = {}
+        self.witnesses = Witnesses(post, agreed, timeout)
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
-        """Two exchanges, three with signed survivors; one more where a silo missed the first."""
+        """The sum of a question that the witnesses signed, where there are any."""
+        if not self.witnesses or ask.purpose == AUDIT:
+            return self._collect(ask, silos, length)
+        ask = self.witnesses.signed(ask, self.declared, self.patience)
+        collected = self._collect(ask, silos, length)
+        opened = not (collected.faults and ask.question.moving and self.agreed.dp is None)
+        transcript = self.session.transcript if opened else None
+        self.witnesses.tell(account(ask, collected, self.patience.waited, transcript))
+        return collected
+
+    def _collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
+        """Three exchanges; one more where a silo missed the first."""
         self.patience.begin()
         fresh = False
         while True:
@@ -142,12 +158,20 @@ class Secure:
 
     def _open(self, number: int, present: tuple[str, ...], faults: dict[str, Fault]) -> Collected:
         """Close the round and let the survivors open its sum."""
-        survivors = self.session.close_round()
-        signed = self._confirm(number, survivors)
-        ask = letter("reveal", round=number, survivors=list(survivors), parcels=signed)
+        answers = self.session.close_round()
+        late = self._each(
+            dict.fromkeys(answers, letter("confirm", round=number, answers=answers)),
+            lambda name, record: self.session.add_confirmation(name, number, record["content"]),
+        )
+        try:
+            signed = self.session.confirmations()
+        except RepeatRound:
+            faults |= late
+            raise
+        ask = letter("reveal", round=number, answers=answers, parcels=signed)
         # Who masked and then fell silent is in the sum, and may answer the next question.
         late = self._each(
-            dict.fromkeys(survivors, ask),
+            dict.fromkeys(answers, ask),
             lambda name, record: self.session.add_reveal(name, number, record["content"]),
         )
         try:
@@ -156,16 +180,6 @@ class Secure:
             faults |= late
             raise
         return Collected(total, present, faults)
-
-    def _confirm(self, number: int, survivors: list[str]) -> dict[str, bytes]:
-        """The survivors' signatures on their list, where the federation file wants them."""
-        if not self.agreed.signed_survivors:
-            return {}
-        self._each(
-            dict.fromkeys(survivors, letter("confirm", round=number, survivors=list(survivors))),
-            lambda name, record: self.session.add_confirmation(name, number, record["content"]),
-        )
-        return self.session.confirmations()
 
     def _admit(self, present: Sequence[str], faults: dict[str, Fault]) -> None:
         """Do not even ask for a sum of counts that the silos would refuse to open."""

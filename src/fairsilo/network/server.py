@@ -129,7 +129,9 @@ def coordinate(
     silos = wait_for_silos(agreed, post, float(config["wait"]), say)
     timeout = float(config["timeout"])
     say({"event": "introducing", "phase": "connect"})
-    introductions(agreed, post, silos, timeout, say)
+    present = set(post.present())
+    witnesses = tuple(one.name for one in agreed.witnesses if one.name in present)
+    introductions(agreed, post, (*silos, *witnesses), timeout, say)
     if config["introduce"]:
         return []
     patience = Patience(float(config["wait_lost"]), say)
@@ -192,14 +194,21 @@ def wait_for_silos(
     deadline = time.monotonic() + seconds
     seen = -1
     while True:
-        present = post.present()
-        if len(present) != seen:
-            seen = len(present)
-            of = {"of": len(agreed.silos), "names": present, "phase": "connect"}
-            say({"event": "waiting", "silos": seen, **of})
-        if seen == len(agreed.silos) or time.monotonic() >= deadline:
+        there = post.present()
+        present = tuple(name for name in there if name in agreed.names)
+        if len(there) != seen:
+            seen = len(there)
+            of = {"of": len(agreed.silos), "names": there, "phase": "connect"}
+            say({"event": "waiting", "silos": len(present), **of})
+        if seen == len(agreed.silos) + len(agreed.witnesses) or time.monotonic() >= deadline:
             break
         sleep(0.5)
+    away = sorted({one.name for one in agreed.witnesses} - set(there))
+    if len(agreed.witnesses) - len(away) < agreed.signers:
+        raise FairSiloError(
+            f"{agreed.signers} of the federation file's witnesses must sign every question, absent "
+            f"are {', '.join(away)}: start their nodes"
+        )
     if len(present) < agreed.minimum_silos:
         absent = sorted(set(agreed.names) - set(present))
         raise FairSiloError(

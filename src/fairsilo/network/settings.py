@@ -17,7 +17,16 @@ private run by AGP asks, since a question may be asked again."""
 SCORE = 2e3
 """Honest questions stay well below it, as docs/threat-model.md measures."""
 
-PATHS = ("federation", "data", "key", "passphrase_file", "ledger", "models", "approvals")
+PATHS = (
+    "federation",
+    "data",
+    "key",
+    "passphrase_file",
+    "ledger",
+    "models",
+    "approvals",
+    "witnessed",
+)
 """The settings that are paths."""
 
 
@@ -68,6 +77,10 @@ class Settings(BaseModel):
     Not named, it lies beside the table, so that every federation counts in the same file."""
     models: Path = Path("models")
     """Where the silo keeps models of its own, which training separately and repairs leave."""
+    witness: bool = False
+    """Whether this is no silo but a witness, who has no rows and signs what follows."""
+    witnessed: Path = Path("witnessed")
+    """Where a witness keeps what it saw of each training."""
     plain: bool = False
     """Whether the silo also answers without secure aggregation."""
     dp_budget_epsilon: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -91,6 +104,10 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
+        if self.witness:
+            if self.data is not None or self.url is not None:
+                raise ValueError("a witness has no rows: leave data and url out")
+            return self
         if (self.data is None) == (self.url is None):
             raise ValueError("give either data (a file) or url and query (a database)")
         if (self.url is None) != (self.query is None):

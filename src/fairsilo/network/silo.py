@@ -20,16 +20,19 @@ from fairsilo.network import audited
 from fairsilo.network.audit_columns import Answers, columns_of
 from fairsilo.network.audit_columns import audited as as_audited
 from fairsilo.network.bounds import check_scores
-from fairsilo.network.federation_file import FederationFile, encoder_of
-from fairsilo.network.ledger import read, same_table, spend
+from fairsilo.network.federation_file import SET_UP, FederationFile, encoder_of
+from fairsilo.network.ledger import count, read, same_table, spend
 from fairsilo.network.own_models import load_own, save_own
 from fairsilo.network.rows import digest_of, file_digest, split_rows
 from fairsilo.network.settings import Settings
+from fairsilo.network.signed import require_signatures
 from fairsilo.network.table import read_rows
 from fairsilo.network.units import odd_columns, sentence
 from fairsilo.network.wire import Ask, Memory, Refusal
 from fairsilo.question import QUESTIONS, Evaluate, Part, Problem, Question, Silo, Unfit
 
+AUDIT = "audit"
+"""The purpose of a run that trains nothing."""
 COST, REMARKS = "cost", "remarks"
 """Where `answer` leaves, in the silo's memory, what it cost and what the owner should know."""
 OTHER_FILE = (
@@ -51,6 +54,8 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     message for the sake of privacy, noise included, is done here.
     """
     _permit(settings, agreed, ask, memory)
+    if agreed.witnesses and ask.purpose != AUDIT:
+        require_signatures(agreed, ask)
     question = ask.question
     if not ask.encoded and question.kind not in BEFORE:
         raise Refusal(f"the question {ask.kind!r} needs an encoder, and there is none yet")
@@ -71,7 +76,7 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     if agreed.dp is None:
         _large_enough(settings, agreed, problem, silo.train)
     elif question.private:
-        return _private(settings, agreed, problem, question, silo, memory)
+        return _private(settings, agreed, problem, ask, silo, memory)
     silo.own = load_own(settings, ask)
     try:
         vector = question.answer(problem, silo)
@@ -89,7 +94,7 @@ def problem_of(agreed: FederationFile, ask: Ask) -> Problem:
     """What is trained, with the encoder and the groups that the server named."""
     cells = cells_of(agreed, ask)
     problem = agreed.problem(ask.scalings if ask.encoded else None, cells)
-    if ask.purpose == "audit":
+    if ask.purpose == AUDIT:
         return as_audited(agreed, problem)
     return replace(problem, rest=agreed.sets_aside)
 
@@ -108,25 +113,30 @@ def _private(
     settings: Settings,
     agreed: FederationFile,
     problem: Problem,
-    question: Question,
+    ask: Ask,
     silo: Silo,
     memory: Memory,
 ) -> Floats:
     """The sums of the training rows that the question asks for, paid for, with noise.
 
-    How much noise, how much of a row and how many releases is the federation file's, whose
-    fingerprint the silos compared; how much in all is the silo's own settings'. No answer depends
-    on an exact count of training rows: noise hides small cells.
+    How much noise, how much of a row and how much a training may release is the federation file's,
+    whose fingerprint the silos compared; how much in all is the silo's own settings'. No answer
+    depends on an exact count of training rows: noise hides small cells.
     """
-    messages = question.messages(problem, silo)
+    messages = ask.question.messages(problem, silo)
     assert settings.dp_budget_epsilon is not None
+    assert agreed.dp is not None
     budget = Budget(settings.dp_budget_epsilon, settings.dp_budget_delta)
+    promise = Budget(agreed.dp.epsilon, agreed.dp.delta)
     try:
-        spend(settings.ledger, budget, [message.release for message in messages])
+        releases = [message.release for message in messages]
+        spend(settings.ledger, budget, releases, _training(settings, ask), promise)
     except BudgetSpent:
         raise Refusal(
-            f"this answer would pass the silo's own privacy budget for all runs together, "
-            f"({budget.epsilon:g}, {budget.delta:g}): its operator can raise dp_budget_epsilon"
+            f"this answer would pass what the federation file promises of one training, "
+            f"({promise.epsilon:g}, {promise.delta:g}), or the silo's own privacy budget for all "
+            f"runs together, ({budget.epsilon:g}, {budget.delta:g}): its operator can raise "
+            "dp_budget_epsilon"
         ) from None
     memory[COST] = sum(message.release.cost for message in messages)
     return np.concatenate([share(message, agreed.smallest_sum) for message in messages])
@@ -163,7 +173,7 @@ def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) 
     _unchanged(settings, agreed, ask, opened.table, memory)
     memory["test"] = opened.test
     opened.silo.memory = memory
-    shared = agreed.trains.shared or ask.purpose == "audit"
+    shared = agreed.trains.shared or ask.purpose == AUDIT
     opened.silo.min_cell = settings.minimum_cell if shared else 0
     opened.silo.answers = columns_of(settings, agreed)
     return opened
@@ -194,7 +204,7 @@ def _odd(agreed: FederationFile, ask: Ask, train: Part) -> list[str]:
 
 def keep_purpose(purpose: object, agreed: FederationFile, memory: Memory) -> None:
     """What a run is for stays what it was when it was first named, and the owner asked."""
-    if purpose not in (agreed.method, "audit"):
+    if purpose not in (agreed.method, AUDIT):
         raise Refusal(f"the federation file does not name the method {str(purpose)[:40]!r}")
     if memory.setdefault("purpose", str(purpose)) != purpose:
         raise Refusal("a run either trains or audits: its owner was asked for one of the two")
@@ -208,7 +218,7 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
     if not settings.answers_for(ask.purpose):
         raise Refusal(f"this silo does not answer for {ask.purpose!r}")
     keep_purpose(ask.purpose, agreed, memory)
-    if ask.purpose == "audit":
+    if ask.purpose == AUDIT:
         _permit_audit(settings, agreed, ask.question)
     elif not _asked_for(agreed, ask.question):
         raise Refusal(f"the federation's method {agreed.method!r} has no question {ask.kind!r}")
@@ -224,6 +234,10 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
     if answers >= settings.maximum_answers:
         raise Refusal(f"this silo gives at most {settings.maximum_answers} answers per run")
     memory["answers"] = answers + 1
+    if ask.purpose != AUDIT:
+        most = allowance(agreed, ask.question)
+        if not count(settings.ledger, _training(settings, ask), ask.kind, most):
+            raise Refusal(f"a training is answered at most {most} questions of kind {ask.kind!r}")
 
 
 def _asked_for(agreed: FederationFile, question: Question) -> bool:
@@ -267,7 +281,7 @@ def privacy_conflict(settings: Settings, agreed: FederationFile) -> str:
             "this silo has a privacy budget (dp_budget_epsilon) and answers only where the "
             "federation file has differential privacy"
         )
-    if agreed.dp is None and read(settings.ledger)[1]:
+    if agreed.dp is None and read(settings.ledger).releases:
         return (
             "this silo's rows were used under differential privacy before, which exact sums would "
             "undo: the federation file has no differential privacy"
@@ -307,8 +321,7 @@ def _unchanged(
     """
     same = memory.setdefault("table", digest) == digest
     if ask.training:
-        known = hashlib.sha256(f"{ask.training} {settings.name}".encode()).hexdigest()[:32]
-        same &= same_table(settings.ledger, known, digest)
+        same &= same_table(settings.ledger, _training(settings, ask), digest)
     if not same and agreed.dp is None:
         raise Refusal(
             "the silo's table changed since the run began (a query needs ORDER BY): start again"
@@ -317,8 +330,30 @@ def _unchanged(
         logging.getLogger("flwr").warning("fairsilo: the table changed since the run began")
 
 
+def _training(settings: Settings, ask: Ask) -> str:
+    """By what a silo knows a training again; two silos may keep one ledger."""
+    return hashlib.sha256(f"{ask.training} {settings.name}".encode()).hexdigest()[:32]
+
+
+def start_of(agreed: FederationFile, ask: Ask) -> Floats:
+    """The point at which every training by this federation file starts."""
+    return problem_of(agreed, ask).model.start(agreed.seed)
+
+
+def allowance(agreed: FederationFile, question: Question) -> int:
+    """How many questions of its kind a training is answered: twice what it asks undisturbed.
+
+    Training goes on after a loss, and may end with a second one without limits.
+    """
+    if question.moving:
+        return 2 * agreed.rounds * (agreed.trainings + 1)
+    return 2 * (SET_UP + 3 * agreed.trainings)
+
+
 def _pin(memory: Memory, ask: Ask) -> None:
-    """Refuse an encoder or pooled groups that differ from those the run began with."""
+    """Refuse a training, an encoder or pooled groups that differ from those the run began with."""
+    if memory.setdefault("training", ask.training) != ask.training:
+        raise Refusal("the server named another training within a run")
     if ask.encoded:
         content = ask.scalings.tobytes() + ask.cells.tobytes()
         if memory.setdefault("scalings", content) != content:

@@ -56,6 +56,7 @@ def train_over(
     pooled = bool(agreed.protected and pooled_below(options, agreed.table))
     binned = MODELS[options.model](1, 2).binned
     engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * binned
+    engine.gather.declared = {"baseline": baseline, "start": engine.journal.start}
     posed = pose(
         options, agreed.table, engine,
         protected=agreed.protected, groups=agreed.groups, hidden=agreed.hidden,

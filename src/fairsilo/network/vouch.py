@@ -73,7 +73,7 @@ def standings(settings: Settings, agreed: FederationFile) -> list[Standing]:
             return UNKNOWN
         return CONFIRMED if known[member.name] in map(digest_of, member.keys) else CHANGED
 
-    return [Standing(one.name, words_of(one.public_key), state(one)) for one in agreed.silos]
+    return [Standing(one.name, words_of(one.public_key), state(one)) for one in agreed.parties]
 
 
 def unconfirmed(settings: Settings, agreed: FederationFile) -> list[Standing]:
@@ -110,14 +110,14 @@ def confirm(
     settings: Settings, agreed: FederationFile, names: Sequence[str], yes: bool = True
 ) -> list[Standing]:
     """Write down that the keys of these members are theirs, or take it back; how they stand now."""
+    keys = {one.name: one.public_key for one in agreed.parties}
     for name in names:
-        if name not in agreed.names:
+        if name not in keys:
             raise FairSiloError(
-                f"the federation file has no silo {name!r}: it has {', '.join(agreed.names)}"
+                f"the federation file has no silo {name!r}: it has {', '.join(keys)}"
             )
         if name == settings.name:
             raise FairSiloError(f"{name} is this silo itself: confirm the others")
-    keys = {one.name: one.public_key for one in agreed.silos}
     with locked(settings.approvals):
         kept = approval.read(settings)
         left = {name: key for name, key in kept["members"].items() if name not in names}
@@ -128,4 +128,4 @@ def confirm(
 
 def confirm_all(settings: Settings, agreed: FederationFile) -> None:
     """Confirm everybody else, where one person owns all silos."""
-    confirm(settings, agreed, [name for name in agreed.names if name != settings.name])
+    confirm(settings, agreed, [one.name for one in agreed.parties if one.name != settings.name])

@@ -6,10 +6,11 @@ float64 in little-endian bytes; nothing is ever unpickled.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import MutableMapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -58,7 +59,7 @@ class Ask:
     history: str = ""
     """A digest of all earlier questions of the training and their sums."""
     signatures: bytes = b""
-    """Room for the signatures of witnesses; empty: there are none."""
+    """Of witnesses, by name, as one piece; empty: there are none."""
 
     @property
     def kind(self) -> str:
@@ -76,8 +77,9 @@ class Ask:
         return {"version": VERSION, "kind": self.kind, **packed}
 
     def digest(self) -> bytes:
-        """Of the whole question, so that answers to different ones are never added up."""
-        record = {k: v.hex() if isinstance(v, bytes) else v for k, v in self.to_record().items()}
+        """Of the whole question but who signed it: answers to others are never added to its own."""
+        whole = replace(self, signatures=b"").to_record()
+        record = {k: v.hex() if isinstance(v, bytes) else v for k, v in whole.items()}
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()
 
     @classmethod
@@ -174,3 +176,17 @@ def unpack(content: Any) -> Floats:
     if not isinstance(content, bytes) or len(content) % 8:
         raise FairSiloError("a vector is not made of 8-byte numbers")
     return np.frombuffer(content, dtype="<f8").astype(np.float64)
+
+
+def pack_parcels(parcels: Mapping[str, bytes]) -> bytes:
+    """Bytes by name, as one piece."""
+    return json.dumps({k: base64.b64encode(v).decode() for k, v in parcels.items()}).encode()
+
+
+def unpack_parcels(content: Any) -> dict[str, bytes]:
+    """What `pack_parcels` wrote."""
+    try:
+        texts = json.loads(bytes(content))
+        return {str(k): base64.b64decode(v, validate=True) for k, v in texts.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise FairSiloError("a parcel of the secure aggregation cannot be read") from None

@@ -12,8 +12,7 @@ from the server; only the run id is new):
     agreement = Agreement(
         fingerprint="sha256 of the federation file", run_id="run 17",
         silos={"bank": "ecdsa-sha2-nistp384 AAAA...", "clinic": ...},   # OpenSSH public keys
-        threshold=None,             # t; None: max(3, floor(2N/3) + 1)
-        signed_survivors=False)     # True: a third exchange a round (`confirm`)
+        threshold=None)             # t; None: max(3, floor(2N/3) + 1)
     key = load_node_key(path)       # OpenSSH or PEM private key, ECDSA
 
 Set-up takes two exchanges, for many rounds at once. Round numbers are the protocol's own counter,
@@ -27,20 +26,19 @@ chosen by the server and always increasing; a repeated solver round takes a new 
     server.add_letters("bank", letters)          <-     # {recipient: bytes}
                                                         # bundles: {silo: bytes}
 
-A round takes two exchanges:
+A round takes three exchanges:
 
     r = server.open_round(size)                     # size: how many floats; also bound=
     for silo in server.roster():
         letters = server.letters_for(silo)       -> session.receive(letters)   # {} after the first
                                                     words = session.masked(r, vector)   # bound=
     server.add_masked("bank", r, words)          <-     # uint64, 2 * size + 1; False: late, ignored
-    survivors = server.close_round()             -> reply = session.reveal(r, survivors)
+    answers = server.close_round()               -> signature = session.confirm(r, answers, key)
+    server.add_confirmation("bank", r, signature) <-    # answers: {survivor: digest of its words}
+    signatures = server.confirmations()          -> reply = session.reveal(r, answers, signatures)
     server.add_reveal("bank", r, reply)          <-     # False: late, ignored
-    total = server.total()                          # float64, the sum over `survivors`
-
-With `signed_survivors` there is another exchange between the two: `session.confirm(r, survivors,
-key)` returns a signature for `server.add_confirmation("bank", r, signature)`; then
-`session.reveal(r, survivors, server.confirmations())`.
+    total = server.total()                          # float64, the sum over the survivors
+    server.transcript                               # what a witness needs to add it up again
 
 Exceptions, all of them `FairSiloError` with one sentence:
 
@@ -68,6 +66,7 @@ from fairsilo.secagg.ring import DEFAULT_BOUND
 from fairsilo.secagg.server import ServerSession
 from fairsilo.secagg.silo import SiloSession
 from fairsilo.secagg.static import StaticSumGuard
+from fairsilo.secagg.transcript import Transcript
 from fairsilo.threshold import default_threshold
 
 __all__ = [
@@ -79,6 +78,7 @@ __all__ = [
     "ServerSession",
     "SiloSession",
     "StaticSumGuard",
+    "Transcript",
     "default_threshold",
     "load_node_key",
 ]

@@ -29,7 +29,6 @@ class Agreement:
     run_id: str
     silos: Mapping[str, str]
     threshold: int | None = None
-    signed_survivors: bool = False
 
     def __post_init__(self) -> None:
         n, t = len(self.silos), self.t
@@ -38,15 +37,10 @@ class Agreement:
                 f"Secure aggregation needs {FEWEST} to {MOST_SILOS} silos and the federation has "
                 f"{n}; add silos or train with `secure_aggregation` off."
             )
-        if t < FEWEST or t > n or 2 * t <= n:
+        if t < FEWEST or t > n or 3 * t <= 2 * n:
             raise SecureAggregationError(
-                f"The threshold {t} must be at least {FEWEST}, more than half of the {n} silos "
-                f"and at most {n}; leave it out for {default_threshold(n)}."
-            )
-        if self.signed_survivors and 3 * t <= 2 * n:
-            raise SecureAggregationError(
-                f"Signed survivor lists need a threshold above two thirds of the {n} silos; "
-                f"leave it out for {default_threshold(n)}."
+                f"The threshold {t} must be at least {FEWEST}, more than two thirds of the {n} "
+                f"silos and at most {n}; leave it out for {default_threshold(n)}."
             )
         keys = [public_bytes(key) for key in self.public_keys.values()]
         if len(set(keys)) != n:
@@ -69,9 +63,9 @@ class Agreement:
 
     @cached_property
     def context(self) -> bytes:
-        """The digest that binds every message to this federation, run, threshold and mode."""
+        """The digest that binds every message to this federation, run and threshold."""
         keys = {silo: public_bytes(key).decode() for silo, key in self.public_keys.items()}
-        facts = [self.fingerprint, self.run_id, keys, self.t, self.signed_survivors]
+        facts = [self.fingerprint, self.run_id, keys, self.t]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 
     def check_silo(self, silo: str) -> None:
@@ -87,7 +81,6 @@ class Agreement:
             run_id=self.run_id,
             silos=dict(self.silos),
             threshold=self.t,
-            signed=self.signed_survivors,
         )
 
     @classmethod
@@ -99,5 +92,4 @@ class Agreement:
             fields.text("run_id"),
             {silo: fields.sub("silos").text(silo) for silo in fields.sub("silos")},
             fields.number("threshold"),
-            fields.flag("signed"),
         )

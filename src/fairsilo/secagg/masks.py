@@ -25,13 +25,13 @@ from fairsilo.secagg.ring import Words
 KEY_BYTES = 32
 
 
-def bound_to(context: bytes, question: bytes) -> bytes:
-    """The context of one question, so that masks cancel only among answers to the same question.
+def bound_to(context: bytes, question: bytes, roster: list[str]) -> bytes:
+    """The context of one question to one roster: masks cancel only among those who share it.
 
     Otherwise a server could, in the same round, ask one silo for its sums and the others for
-    something that it already knows.
+    something that it already knows, or tell silos different rosters and open sums over fewer.
     """
-    return hashlib.sha256(_info("question", context) + question).digest()
+    return hashlib.sha256(_info("question", context, roster) + question).digest()
 
 
 def new_secret() -> bytes:

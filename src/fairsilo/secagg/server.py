@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike
 
 from fairsilo.arrays import Floats
 from fairsilo.secagg.agreement import Agreement
-from fairsilo.secagg.bundle import Bundle, check_range, opened
+from fairsilo.secagg.bundle import check_range, opened
 from fairsilo.secagg.errors import ProtocolError, RepeatRound
-from fairsilo.secagg.masks import bound_to, check_word
-from fairsilo.secagg.ring import DEFAULT_BOUND, Words, decode, exponents
-from fairsilo.secagg.unmask import Shares, read_reveal, unmask
+from fairsilo.secagg.ring import DEFAULT_BOUND, Words, exponents
+from fairsilo.secagg.survivors import digest_of
+from fairsilo.secagg.transcript import Transcript
+from fairsilo.secagg.unmask import read_reveal
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Round:
     vectors: dict[str, Words] = field(default_factory=dict)
     survivors: list[str] | None = None
     confirmations: dict[str, bytes] = field(default_factory=dict)
-    reveals: dict[str, Shares] = field(default_factory=dict)
+    reveals: dict[str, bytes] = field(default_factory=dict)
 
 
 class ServerSession:
@@ -35,6 +36,8 @@ class ServerSession:
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
         self._clear(0, -1)
+        self.transcript: Transcript | None = None
+        """All that opened the last sum, for those who check it."""
 
     def _clear(self, first: int, last: int) -> None:
         self._next = first  # the next round to open
@@ -117,12 +120,13 @@ class ServerSession:
         self._delivered.add(silo)
         return True
 
-    def close_round(self) -> list[str]:
-        """Fix and return the survivors: the silos whose vectors are in the sum."""
+    def close_round(self) -> dict[str, bytes]:
+        """Fix and return the survivors, the silos whose vectors are in the sum, each with the
+        digest of its vector."""
         now = self._opened()
         if now.survivors is None:
             now.survivors = self._enough(now.vectors, f"answered round {now.number}")
-        return list(now.survivors)
+        return {silo: digest_of(now.vectors[silo]) for silo in now.survivors}
 
     def add_confirmation(self, silo: str, round_: int, signature: bytes) -> bool:
         """Accept a survivor's signature on the list; False if it is late."""
@@ -145,7 +149,8 @@ class ServerSession:
         now = self._round
         if now is None or now.number != round_ or silo not in (now.survivors or ()):
             return False
-        now.reveals[silo] = read_reveal(round_, self._roster, now.survivors or [], reply)
+        read_reveal(round_, self._roster, now.survivors or [], reply)
+        now.reveals[silo] = bytes(reply)
         return True
 
     def total(self) -> Floats:
@@ -154,22 +159,15 @@ class ServerSession:
         if now.survivors is None:
             raise ProtocolError(f"Round {now.number} has no survivor list yet.")
         self._round = None
-        silos, common = len(self.agreement.silos), bound_to(self.agreement.context, now.question)
-        words = unmask(self.agreement, now.number, common, self._known(), now.vectors, now.reveals)
-        scale = exponents(now.bound, silos, now.size).astype("<i8").tobytes()
-        expected = check_word(common, now.number, self._roster, scale)
-        if words[-1:] != expected * np.uint64(len(now.vectors)):
-            raise RepeatRound(
-                f"The masks of round {now.number} do not cancel, so its sum is thrown away: "
-                "the silos did not agree on question, roster, size or bounds; begin a new set-up."
-            )
-        return decode(words[:-1], silos, now.bound)
-
-    def _known(self) -> dict[str, Bundle]:
-        return {
-            silo: opened(self.agreement, silo, self._rounds, self._bundles[silo])
-            for silo in self._roster
-        }
+        self.transcript = Transcript(
+            self._rounds,
+            now.number,
+            {silo: self._bundles[silo] for silo in self._roster},
+            now.vectors,
+            now.confirmations,
+            now.reveals,
+        )
+        return self.transcript.total(self.agreement, now.question, now.bound)
 
     def _opened(self) -> Round:
         if self._round is None:

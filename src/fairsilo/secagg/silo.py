@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,12 +16,19 @@ from fairsilo.secagg.masks import bound_to, check_word, commitment, pair_mask, s
 from fairsilo.secagg.material import Material
 from fairsilo.secagg.ring import DEFAULT_BOUND, Words, encode, exponents
 from fairsilo.secagg.shamir import split
-from fairsilo.secagg.survivors import checked, require_confirmations, statement
+from fairsilo.secagg.survivors import (
+    Answers,
+    checked,
+    digest_of,
+    require_confirmations,
+    statement,
+)
 from fairsilo.secagg.wire import pack, text_of, texts, unpack
 
 
 class SiloSession:
-    """One silo in one run: advertise, share, receive once per set-up; masked, reveal per round.
+    """One silo in one run: advertise, share, receive once per set-up; masked, confirm, reveal per
+    round.
 
     Save `to_bytes` after every call and before the answer is sent, so that no secret is used
     twice. The saved state holds secrets of future rounds: protect it like the node key.
@@ -34,7 +41,8 @@ class SiloSession:
         self._next = 0  # the lowest round for which secrets may still be made or used
         self._material: Material | None = None
         self._open: int | None = None  # the round that is masked but not yet revealed
-        self._confirmed: list[str] | None = None
+        self._sent = b""  # the digest of what was sent in that round
+        self._confirmed: dict[str, bytes] | None = None
 
     def __repr__(self) -> str:
         return f"SiloSession(silo={self.silo!r}, run_id={self.agreement.run_id!r})"
@@ -155,7 +163,7 @@ class SiloSession:
         bundles = self._opened({name: material.bundles[name] for name in material.roster})
         seed, key = material.burn(round_)
         self._open, self._confirmed = round_, None
-        common = bound_to(context, question)
+        common = bound_to(context, question, material.roster)
         words = np.concatenate([plain, check_word(common, round_, material.roster, scale)])
         words += self_mask(seed, context, round_, self.silo, words.size)
         for name, bundle in bundles.items():
@@ -163,11 +171,12 @@ class SiloSession:
                 pair = (self.silo, name)
                 public = bundle.mask_key(round_)
                 words += pair_mask(key, public, common, round_, pair, words.size)
+        self._sent = digest_of(words)
         return words
 
-    def confirm(self, round_: int, survivors: Sequence[str], node_key: NodeKey) -> bytes:
-        """Sign the survivor list of this round, once (only with `signed_survivors`)."""
-        material, asked = self._asked(round_, survivors)
+    def confirm(self, round_: int, answers: Answers, node_key: NodeKey) -> bytes:
+        """Sign the survivor list of this round, once."""
+        material, asked = self._asked(round_, answers)
         if self._confirmed is not None and self._confirmed != asked:
             raise ProtocolError(f"Silo {self.silo} has signed another list for round {round_}.")
         self._confirmed = asked
@@ -177,23 +186,22 @@ class SiloSession:
     def reveal(
         self,
         round_: int,
-        survivors: Sequence[str],
-        confirmations: Mapping[str, bytes] | None = None,
+        answers: Answers,
+        confirmations: Mapping[str, bytes],
     ) -> bytes:
         """The share of each survivor's seed, and of each dropped silo's mask key.
 
         Never both of one silo, and only for one list: the shares are deleted afterwards.
         """
-        material, asked = self._asked(round_, survivors)
-        if self._confirmed != asked and (self._confirmed or self.agreement.signed_survivors):
+        material, asked = self._asked(round_, answers)
+        if self._confirmed != asked:
             raise ProtocolError(f"Silo {self.silo} has not signed this survivor list.")
-        if self.agreement.signed_survivors:
-            said = statement(self.agreement, round_, material.roster, asked)
-            require_confirmations(self.agreement, said, asked, confirmations or {})
+        said = statement(self.agreement, round_, material.roster, asked)
+        require_confirmations(self.agreement, said, asked, confirmations)
         held = material.shares.pop(round_)
         self._open = self._confirmed = None
         shown = {name: held[name][0 if name in asked else 1] for name in material.roster}
-        return pack("reveal", round=round_, survivors=asked, shares=texts(shown))
+        return pack("reveal", round=round_, survivors=sorted(asked), shares=texts(shown))
 
     def to_bytes(self) -> bytes:
         """The whole session, secrets included, for `from_bytes`."""
@@ -203,7 +211,8 @@ class SiloSession:
             silo=self.silo,
             next=self._next,
             open=self._open,
-            confirmed=self._confirmed,
+            sent=text_of(self._sent),
+            confirmed=None if self._confirmed is None else texts(self._confirmed),
             material=None if self._material is None else self._material.to_fields(),
         )
 
@@ -214,7 +223,8 @@ class SiloSession:
         session = cls(Agreement.from_bytes(fields.blob("agreement")), fields.text("silo"))
         session._next = fields.number("next")
         session._open = fields.number("open") if "open" in fields else None
-        session._confirmed = fields.names("confirmed") if "confirmed" in fields else None
+        session._sent = fields.blob("sent")
+        session._confirmed = fields.blobs("confirmed") if "confirmed" in fields else None
         if "material" in fields:
             session._material = Material.from_fields(fields.sub("material"))
         return session
@@ -236,11 +246,11 @@ class SiloSession:
             own = owner == self.silo
             material.shares.setdefault(round_, {})[owner] = (seed, b"" if own else key)
 
-    def _asked(self, round_: int, survivors: Sequence[str]) -> tuple[Material, list[str]]:
+    def _asked(self, round_: int, answers: Answers) -> tuple[Material, dict[str, bytes]]:
         material = self._current()
         if self._open is None or self._open != round_:
             raise ProtocolError(
                 f"Silo {self.silo} shows no shares for round {round_}: it sent nothing in that "
                 "round, has already answered a survivor list, or a later round was opened."
             )
-        return material, checked(self.agreement, self.silo, material.roster, survivors)
+        return material, checked(self.agreement, self.silo, self._sent, material.roster, answers)

@@ -1,59 +1,73 @@
-"""Survivor lists: a silo's checks before it reveals a share, and its signature on the list.
+"""Survivor lists: a silo's checks before it shows a share, and its signature on the list.
 
-In the optional third exchange every survivor signs (agreement, round, roster, list) with its node
-key; no silo reveals before it has seen t such signatures on the list it received. If t > 2N/3, two
-lists with t signatures each require more than N/3 silos that sign twice.
+A list has the digest of every survivor's masked answer. Every survivor signs (agreement, round,
+roster, list) with its node key, one list a round, and no silo shows a share before it has seen t
+such signatures on the list that it received. Because t > 2N/3, two lists with t signatures each
+need more than N/3 silos that sign twice; and nobody can choose an answer once shares are shown.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
 
 from fairsilo.secagg.agreement import Agreement
 from fairsilo.secagg.errors import ProtocolError
 from fairsilo.secagg.keys import verified
-from fairsilo.secagg.wire import pack, text_of
+from fairsilo.secagg.ring import Words
+from fairsilo.secagg.wire import pack, text_of, texts
+
+Answers = Mapping[str, bytes]
+"""By survivor, the digest of its masked answer."""
 
 
-def checked(agreement: Agreement, silo: str, roster: list[str], asked: Sequence[str]) -> list[str]:
-    """The survivor list, sorted; refused if `silo` must not answer it."""
-    survivors = sorted(set(asked))
-    if len(survivors) != len(asked):
-        raise ProtocolError("The survivor list names a silo twice.")
-    strangers = sorted(set(survivors) - set(roster))
+def digest_of(words: Words) -> bytes:
+    """What a masked answer is known by in a list."""
+    return hashlib.sha256(np.ascontiguousarray(words, dtype="<u8").tobytes()).digest()
+
+
+def checked(
+    agreement: Agreement, silo: str, sent: bytes, roster: list[str], asked: Answers
+) -> dict[str, bytes]:
+    """The list, sorted by name; refused if `silo`, which sent an answer, must not sign it."""
+    strangers = sorted(set(asked) - set(roster))
     if strangers:
         raise ProtocolError(
             f"The survivor list names {', '.join(map(str, strangers))}, not in this set-up."
         )
-    if silo not in survivors:
+    if silo not in asked:
         raise ProtocolError(
             f"The survivor list leaves out silo {silo}, which was asked to answer it; "
             "it shows no shares."
         )
-    if len(survivors) < agreement.t:
+    if bytes(asked[silo]) != sent:
+        raise ProtocolError(f"The survivor list has another answer of silo {silo} than it sent.")
+    if len(asked) < agreement.t:
         raise ProtocolError(
-            f"The survivor list has {len(survivors)} silos and {agreement.t} are needed; "
+            f"The survivor list has {len(asked)} silos and {agreement.t} are needed; "
             "no shares are shown."
         )
-    return survivors
+    return {name: bytes(asked[name]) for name in sorted(asked)}
 
 
-def statement(agreement: Agreement, round_: int, roster: list[str], survivors: list[str]) -> bytes:
+def statement(agreement: Agreement, round_: int, roster: list[str], answers: Answers) -> bytes:
     """The bytes that are signed."""
     return pack(
         "survivors",
         context=text_of(agreement.context),
         round=round_,
         roster=roster,
-        survivors=survivors,
+        answers=texts(answers),
     )
 
 
 def require_confirmations(
-    agreement: Agreement, said: bytes, survivors: list[str], signatures: Mapping[str, bytes]
+    agreement: Agreement, said: bytes, answers: Answers, signatures: Mapping[str, bytes]
 ) -> None:
     """Refuse unless t survivors signed the statement; forged signatures are not counted."""
     good = sum(
         verified(agreement.public_keys[silo], "survivors", said, bytes(signatures[silo]))
-        for silo in survivors
+        for silo in answers
         if silo in signatures
     )
     if good < agreement.t:

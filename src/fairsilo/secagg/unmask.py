@@ -8,12 +8,21 @@ b_u comes from t shares of u's seed, the last term from t shares of v's mask key
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairsilo.arrays import Floats
 from fairsilo.secagg.agreement import Agreement
 from fairsilo.secagg.bundle import Bundle
 from fairsilo.secagg.errors import ProtocolError, RepeatRound
-from fairsilo.secagg.masks import commitment, pair_mask, public_of, self_mask
-from fairsilo.secagg.ring import Words
+from fairsilo.secagg.masks import (
+    bound_to,
+    check_word,
+    commitment,
+    pair_mask,
+    public_of,
+    self_mask,
+)
+from fairsilo.secagg.ring import Words, decode, exponents
 from fairsilo.secagg.shamir import SHARE_BYTES, combine, weights_at_zero
 from fairsilo.secagg.wire import unpack
 
@@ -29,6 +38,32 @@ def read_reveal(round_: int, roster: list[str], survivors: list[str], reply: byt
     if sorted(shares) != roster:
         raise ProtocolError("Shares were shown for other silos than those of this round.")
     return shares
+
+
+def opened_sum(
+    agreement: Agreement,
+    round_: int,
+    question: bytes,
+    bound: ArrayLike,
+    bundles: Mapping[str, Bundle],
+    vectors: Mapping[str, Words],
+    reveals: Mapping[str, Shares],
+) -> Floats:
+    """The sum of the survivors' vectors, once masks are off and the check word is right.
+
+    `bundles` are the roster's.
+    """
+    silos, roster = len(agreement.silos), sorted(bundles)
+    common = bound_to(agreement.context, question, roster)
+    words = unmask(agreement, round_, common, bundles, vectors, reveals)
+    scale = exponents(bound, silos, words.size // 2).astype("<i8").tobytes()
+    expected = check_word(common, round_, roster, scale)
+    if words[-1:] != expected * np.uint64(len(vectors)):
+        raise RepeatRound(
+            f"The masks of round {round_} do not cancel, so its sum is thrown away: "
+            "the silos did not agree on question, roster, size or bounds; begin a new set-up."
+        )
+    return decode(words[:-1], silos, bound)
 
 
 def unmask(

@@ -117,6 +117,12 @@ def _counts_more(one: bytes, other: bytes, place: Path) -> bool:
         and b.tables.items() <= a.tables.items()
         and b.keys.items() <= a.keys.items()
         and _models(other) <= _models(one)
+        and all(own.items() <= a.points.get(table, {}).items() for table, own in b.points.items())
+        and all(
+            times <= a.asked.get(training, {}).get(kind, 0)
+            for training, own in b.asked.items()
+            for kind, times in own.items()
+        )
     )
 
 

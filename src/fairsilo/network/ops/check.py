@@ -44,9 +44,16 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
     """Look at every column the federation file names, then at sizes and policy."""
     findings = Findings()
     problems = findings.problems
-    if settings.name not in agreed.names:
+    role = "witness" if settings.witness else "silo"
+    named = [one.name for one in (agreed.witnesses if settings.witness else agreed.silos)]
+    if settings.name not in named:
         problems.append(
-            f"the federation file has no silo {settings.name!r}; it has {', '.join(agreed.names)}"
+            f"the federation file has no {role} {settings.name!r}; it has {', '.join(named)}"
+        )
+    if agreed.secure_aggregation and not agreed.witnesses:
+        findings.remarks.append(
+            "the federation file has no witnesses: nobody checks that the server asks what follows "
+            "from the sums"
         )
     if not settings.answers_for(agreed.method):
         problems.append(f"the settings do not allow the federation's method {agreed.method!r}")
@@ -71,6 +78,8 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
             f"fairsilo flower approve {agreed.fingerprint[:16]}"
         )
     _members(settings, agreed, findings)
+    if settings.witness:
+        return findings
     _ledger(settings, problems)
     _budget(settings, agreed, findings)
     try:
@@ -87,13 +96,15 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
 
 def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
     """Whether the key in the silo's folder is the one that the federation file has for its name."""
-    if settings.key is None or not settings.key.exists() or settings.name not in agreed.names:
+    if settings.key is None or not settings.key.exists():
+        return []
+    if settings.name not in {one.name for one in agreed.parties}:
         return []
     try:
         own = load_node_key(settings.key).public_key().public_numbers()
     except FairSiloError as error:
         return [str(error)]
-    keys = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.silos}
+    keys = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.parties}
     if keys.get(own) == settings.name:
         return []
     if settings.key.with_name(f"{settings.key.name}.new").exists():
@@ -133,7 +144,7 @@ def _budget(settings: Settings, agreed: FederationFile, findings: Findings) -> N
     """Whether another run fits into the silo's privacy budget; the sum is dp-accounting's."""
     epsilon, delta = settings.dp_budget_epsilon, settings.dp_budget_delta
     try:
-        released = read(settings.ledger)[1]
+        released = read(settings.ledger).releases
     except FairSiloError as error:
         findings.problems.append(f"{error} ({settings.ledger.name})")
         return

@@ -37,6 +37,7 @@ from fairsilo.run.prepare import read
 
 DATA = "adult"
 SPLIT = "part"
+WITNESS = "witness"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def make_demo(
     options: Options | None = None,
     *,
     rows: int | None = None,
+    witness: bool = False,
     **settings: Any,
 ) -> Workspace:
     """A working folder with all keys and every silo's share of ADULT (of `rows` rows)."""
@@ -74,11 +76,13 @@ def make_demo(
     client = draw(y, kind="iid", clients=silos, **sizes)
     names = [f"silo-{i + 1}" for i in range(silos)]
     members = []
-    for name in names:
+    for name in [*names, *([WITNESS] if witness else [])]:
         public = make_key(folder / "silos" / name / "node.key", name)
         members.append(Member(name=name, public_key=public))
     values = {**draft_values(options, schema), "split": SPLIT, "name": DATA, **settings}
-    agreed = FederationFile(silos=tuple(members), **values)
+    agreed = FederationFile(
+        silos=tuple(members[:silos]), witnesses=tuple(members[silos:]), **values
+    )
     port = free_ports(1)[0]
     space = make_workspace(folder, agreed, "127.0.0.1", port)
     tested = np.flatnonzero(client == TEST)
@@ -87,8 +91,9 @@ def make_demo(
         part = frame.iloc[np.concatenate([own, held])].copy()
         part[SPLIT] = ["train"] * len(own) + ["test"] * len(held)
         part.to_csv(space.silo(name) / "table.csv", index=False)
+    for one in agreed.parties:
         # Its owner, too, is whoever runs the demo.
-        owners = read_settings(space.silo(name) / "silo.toml")
+        owners = read_settings(space.silo(one.name) / "silo.toml")
         decide(owners, agreed, agreed.fingerprint)
         confirm_all(owners, agreed)
     return space
@@ -101,7 +106,7 @@ def start_all(
     watch: Callable[[Event], None] = lambda event: None,
 ) -> None:
     """SuperLink, registered keys, nodes."""
-    names = space.agreed.names if silos is None else silos
+    names = tuple(one.name for one in space.agreed.parties) if silos is None else silos
     ports = free_ports(len(names))
     start_superlink(space, group)
     await_superlink(space, group)

@@ -82,11 +82,13 @@ def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
     }
 
 
-def draft_federation_file(values: dict[str, Any], silos: Sequence[str]) -> FederationFile:
-    """The federation file of these values and of silos written NAME=PUBLIC_KEY_FILE."""
-    members = tuple(_named(text) for text in silos)
+def draft_federation_file(
+    values: dict[str, Any], silos: Sequence[str], witnesses: Sequence[str] = ()
+) -> FederationFile:
+    """The federation file of these values; silos and witnesses are NAME=PUBLIC_KEY_FILE."""
+    members, others = (tuple(_named(text) for text in all_) for all_ in (silos, witnesses))
     try:
-        agreed = FederationFile(silos=members, **values)
+        agreed = FederationFile(silos=members, witnesses=others, **values)
     except ValidationError as error:
         first = error.errors()[0]
         where = "--" + "-".join(map(str, first["loc"])).replace("_", "-")

@@ -128,8 +128,8 @@ def read_public_key(line: str) -> ec.EllipticCurvePublicKey:
 
 
 def silo_names(agreed: FederationFile) -> Callable[[Any], str | None]:
-    """Says which silo a Flower node is: by its public key, None for a node of no silo."""
-    known = {read_public_key(silo.public_key).public_numbers(): silo.name for silo in agreed.silos}
+    """Says which silo or witness a Flower node is: by its public key, None for any other node."""
+    known = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.parties}
 
     def name(node: Any) -> str | None:
         try:

@@ -147,7 +147,7 @@ def start_node(
 
 def register(space: Workspace, patience: float = 2.0) -> None:
     """Tell the SuperLink the silos' public keys, tried again for `patience` seconds."""
-    names, deadline = space.agreed.names, time.monotonic() + patience
+    names, deadline = [one.name for one in space.agreed.parties], time.monotonic() + patience
     while not controlled(space):
         if time.monotonic() > deadline:
             raise FairSiloError(f"no key was registered: {_absent(space)}")

@@ -139,21 +139,46 @@ maximum_audits = 10
 plain = @plain@
 """
 
+WITNESS_SETTINGS = """\
+# The settings of witness @silo@, who has no rows: it replays the training from the sums, and signs
+# the question that follows. Paths count from this file.
+name = "@silo@"
+federation = "federation.json"
+witness = true
+
+# The private key that `fairsilo flower keygen` made here; see a silo's settings for passphrases.
+key = "node.key"
+
+# Where the coordinator's SuperLink is. Its certificate is checked against ca.pem.
+superlink = "@address@"
+
+# What it saw of each training: sums over silos, and what it signed.
+# witnessed = "/path/to/witnessed"
+
+# When a run is followed: "listed", once its owner has said yes to the federation file with
+# `fairsilo flower approve`; "ask", for every single run; "always".
+approve = "listed"
+"""
+
 START_SILO = """\
 #!/bin/sh
-# Starts this silo's own program: it answers with the fairsilo that is installed here, and never
+# Starts this @role@'s own program: it answers with the fairsilo that is installed here, and never
 # runs code that was sent. Control-C ends it. `--health-port 9100` adds GET /health and /metrics.
 set -eu
 umask 077
 cd "$(dirname "$0")"
 fairsilo flower check --settings silo.toml
-exec fairsilo flower silo --settings silo.toml "$@"
+exec fairsilo flower @role@ --settings silo.toml "$@"
 """
 
 SECURE = "Secure aggregation is on: the server sees sums over silos, never one silo's numbers."
 PLAIN = (
     "Secure aggregation is OFF: the server sees every silo's own sums (losses, gradients, counts "
     "of its cells), from which it can learn about the silo's rows."
+)
+
+NO_WITNESS = (
+    "There are no witnesses: nobody checks that the server asks what follows from the silos' sums."
 )
 
 PRIVATE = (
@@ -167,6 +192,7 @@ README = """\
 
 Silos: @silos@. SuperLink: @address@.
 @privacy@
+@witnesses@
 
 Fingerprint of the federation file; every silo compares it with the coordinator by telephone:
 
@@ -183,7 +209,8 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
    `fairsilo flower confirm NAME`. Until all are confirmed the silo answers nothing.
 5. `fairsilo flower approve` shows what a run will ask of the silo, and its price; with the
    fingerprint behind it, it is the owner's yes. Until then the silo's answer is that it waits.
-6. `./start-silo.sh`. Later `fairsilo flower left` shows all that left the silo.
+6. `./start-silo.sh` (a witness: `./start-witness.sh`). Later `fairsilo flower left` shows all
+   that left.
 
 ## The coordinator
 

@@ -103,8 +103,8 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
     """Write the folder; one that has a federation file already is not touched."""
     if (folder / FILE).exists():
         raise FairSiloError(f"{folder} has a federation file already: choose another folder")
-    for silo in agreed.silos:
-        read_public_key(silo.public_key)
+    for one in agreed.parties:
+        read_public_key(one.public_key)
     space = Workspace(folder)
     space.app.mkdir(parents=True, exist_ok=True)
     make_certificates(space.certificates, host)
@@ -132,7 +132,8 @@ def next_file(space: Workspace, agreed: FederationFile) -> None:
     if agreed.secure_aggregation:
         agreement_of(agreed, "next")
     _write(space.former / f"federation-{before.fingerprint[:16]}.json", before.text, {})
-    for name in set(before.names) - set(agreed.names):
+    names = [{one.name for one in file.parties} for file in (before, agreed)]
+    for name in names[0] - names[1]:
         # It may hold more than what was written here: the demo's silos live in theirs.
         if space.silo(name).exists():
             space.silo(name).rename(_unused(space.former / name))
@@ -143,15 +144,18 @@ def next_file(space: Workspace, agreed: FederationFile) -> None:
 def _write_members(space: Workspace, agreed: FederationFile) -> None:
     """All that depends on who takes part; a silo's settings are written once."""
     fill = _fill(agreed, space.address)
-    for silo in agreed.silos:
-        own = space.silo(silo.name)
-        _write(space.folder / "keys" / f"{silo.name}.pub", "@key@\n", {"key": silo.public_key})
+    for one in agreed.parties:
+        own = space.silo(one.name)
+        _write(space.folder / "keys" / f"{one.name}.pub", "@key@\n", {"key": one.public_key})
         _write(own / FILE, agreed.text, {})
         shutil.copy(space.certificates / CA, own / CA)
-        fill_own = {**fill, "silo": silo.name, "plain": str(not agreed.secure_aggregation).lower()}
+        role = "silo" if one in agreed.silos else "witness"
+        fill_own = {**fill, "silo": one.name, "role": role}
+        fill_own["plain"] = str(not agreed.secure_aggregation).lower()
+        settings = texts.SILO_SETTINGS if role == "silo" else texts.WITNESS_SETTINGS
         if not (own / "silo.toml").exists():
-            _write(own / "silo.toml", texts.SILO_SETTINGS, fill_own)
-        _script(own / "start-silo.sh", texts.START_SILO, fill_own)
+            _write(own / "silo.toml", settings, fill_own)
+        _script(own / f"start-{role}.sh", texts.START_SILO, fill_own)
         _write_deploy(own, silo_files(fill_own))
     _write_deploy(space.folder, superlink_files(fill))
     _write(space.folder / "README.md", texts.README, fill)
@@ -167,6 +171,7 @@ def _fill(agreed: FederationFile, address: str) -> dict[str, str]:
         "address": address,
         "fingerprint": readable(agreed.fingerprint),
         "silos": " ".join(agreed.names),
+        "witnesses": _watched(agreed),
         "privacy": texts.SECURE if agreed.secure_aggregation else texts.PLAIN,
         "extras": "flower",
         "methods": ", ".join(f'"{name}"' for name in (*METHODS, "audit")),
@@ -174,6 +179,14 @@ def _fill(agreed: FederationFile, address: str) -> dict[str, str]:
         "budget": "# dp_budget_epsilon = 4.0\n# dp_budget_delta = 1e-5",
         **_private(agreed),
     }
+
+
+def _watched(agreed: FederationFile) -> str:
+    """What the README says of witnesses."""
+    if not agreed.witnesses:
+        return texts.NO_WITNESS
+    names = ", ".join(one.name for one in agreed.witnesses)
+    return f"Witnesses: {names}; {agreed.signers} of them must sign every question of a training."
 
 
 def _write_deploy(folder: Path, files: dict[str, str]) -> None:

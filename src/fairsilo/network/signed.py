@@ -1,0 +1,28 @@
+"""Signatures of witnesses on a question: made at a witness, asked for by a silo."""
+
+from __future__ import annotations
+
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.wire import Ask, Refusal, unpack_parcels
+from fairsilo.secagg.keys import NodeKey, read_public_key, sign, verified
+
+KIND = "question"
+
+
+def signature(ask: Ask, key: NodeKey) -> bytes:
+    """A witness's word that this question follows."""
+    return sign(key, KIND, ask.digest())
+
+
+def require_signatures(agreed: FederationFile, ask: Ask) -> None:
+    """Refuse a question that not enough witnesses signed; others' signatures do not count."""
+    signed = unpack_parcels(ask.signatures or b"{}")
+    good = sum(
+        verified(read_public_key(one.name, one.public_key), KIND, ask.digest(), signed[one.name])
+        for one in agreed.witnesses
+        if one.name in signed
+    )
+    if good < agreed.signers:
+        raise Refusal(
+            f"{good} witnesses signed this question and the federation file wants {agreed.signers}"
+        )

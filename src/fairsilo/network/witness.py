@@ -1,0 +1,175 @@
+"""A witness: it replays the training and signs the question that follows, and no other.
+
+    witness   what came of the last question and, with it, the next one
+              -> the witness's signature on the next question
+
+It has a key and no rows. It sees the sums of every question, as the server does, and no silo's
+part of them. What it needs to go on after a restart is on its disk, before a signature leaves:
+the sums, in a journal like the server's, and what it signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network.account import OF, heard
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.follows import difference
+from fairsilo.network.ledger import write
+from fairsilo.network.masked import letter
+from fairsilo.network.replay import Replay, journal_of
+from fairsilo.network.settings import Settings
+from fairsilo.network.signed import signature
+from fairsilo.network.wire import Ask, Record, Refusal
+from fairsilo.secagg import load_node_key
+
+STEP = "witness"
+STATE = "state.json"
+
+
+@dataclass
+class Case:
+    """One training as a witness follows it."""
+
+    folder: Path
+    agreed: FederationFile
+    run: str
+    replay: Replay
+    state: dict[str, Any]
+
+    def hear(self, record: Record) -> None:
+        """Take the sum of the last question, unless it is known already."""
+        number, expected = int(record[f"{OF}number"]), self.replay.expected()
+        if number < expected.number:
+            return
+        digest = self.state["signed"].get(str(number))
+        if number > expected.number or digest is None:
+            raise Refusal(
+                f"question {expected.number} follows here and the server tells of {number}: this "
+                "witness missed a part of the training, and can sign the next one"
+            )
+        found = heard(self.agreed, self.run, expected, bytes.fromhex(digest), record)
+        self.state["paid"] = len(self.replay.journal.releases)
+        self.replay.feed(*found)
+
+    def sign(self, ask: Ask, settings: Settings) -> bytes:
+        """The signature on a question that follows."""
+        expected = self.replay.expected()
+        differs = difference(self.agreed, expected, ask)
+        digest = ask.digest().hex()
+        if differs or self.state["signed"].get(str(ask.number), digest) != digest:
+            raise Refusal(
+                f"question {ask.number} ({ask.kind}) is not the one that follows from the sums "
+                f"({differs or 'another one was signed'} differs): nobody should answer it"
+            )
+        self.state["signed"][str(ask.number)] = digest
+        self.save()
+        if settings.key is None:
+            raise Refusal("the witness's settings name no key to sign with")
+        return signature(ask, load_node_key(settings.key))
+
+    def save(self) -> None:
+        """Keep what must not be forgotten."""
+        write(self.folder / STATE, self.state)
+
+
+_CASES: dict[Path, Case] = {}
+"""The trainings that this process follows."""
+
+
+def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: str) -> Record:
+    """The answer of a witness to one record."""
+    if record.get("step") != STEP:
+        raise Refusal("a witness signs questions and answers none")
+    if settings.name not in {one.name for one in agreed.witnesses}:
+        raise Refusal(f"the federation file has no witness {settings.name!r}")
+    own = {k.removeprefix("ask."): one for k, one in record.items() if k.startswith("ask.")}
+    ask = Ask.from_record(own) if own else None
+    try:
+        training, declared = str(record["training"]), json.loads(record["declared"])
+        if set(declared) != {"baseline", "start"}:
+            raise ValueError("its declaration has other fields")
+    except (KeyError, TypeError, ValueError):
+        raise Refusal("the server did not declare the training") from None
+    if declared["start"]:
+        raise Refusal(
+            "under witnesses a training starts where the federation file says: leave `start_from` "
+            "out"
+        )
+    case = _case(settings, agreed, run, training, declared, ask)
+    try:
+        if f"{OF}number" in record:
+            case.hear(record)
+        content = b"" if ask is None else case.sign(ask, settings)
+    except Refusal:
+        raise
+    except FairSiloError as error:
+        # Of the replay, which knows sums and no rows.
+        raise Refusal(str(error)) from None
+    return letter(STEP, content=content, refused="")
+
+
+def _case(
+    settings: Settings,
+    agreed: FederationFile,
+    run: str,
+    training: str,
+    declared: dict[str, Any],
+    ask: Ask | None,
+) -> Case:
+    """The training, in memory or read back; in another run of Flower's, where that goes on."""
+    known = hashlib.sha256(f"{settings.name} {training}".encode()).hexdigest()[:32]
+    folder = settings.witnessed / known
+    state = _read(folder, agreed, declared)
+    case = _CASES.get(folder)
+    again = state["run"] != run
+    if case is not None and not again:
+        return case
+    if case is not None:
+        case.replay.end()
+        del _CASES[folder]
+    if again:
+        _go_back(folder, state, ask)
+    journal = journal_of(folder / "journal", agreed, training)
+    journal.resumed = not again
+    if not again:
+        # The question at work is paid for when it is replayed.
+        journal.note(journal.releases[: state["paid"]])
+    state["run"] = run
+    _CASES[folder] = case = Case(
+        folder, agreed, run, Replay(agreed, journal, bool(declared["baseline"])), state
+    )
+    case.save()
+    return case
+
+
+def _read(folder: Path, agreed: FederationFile, declared: dict[str, Any]) -> dict[str, Any]:
+    path = folder / STATE
+    if not path.exists():
+        return {"run": "", "about": [agreed.fingerprint, declared], "signed": {}, "paid": 0}
+    try:
+        state: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise FairSiloError(f"{path} is damaged: start the training anew") from None
+    if state["about"] != [agreed.fingerprint, declared]:
+        raise Refusal("the server declared this training otherwise before")
+    return state
+
+
+def _go_back(folder: Path, state: dict[str, Any], ask: Ask | None) -> None:
+    """A run that goes on may have lost the sum of its last question, and asks for it again."""
+    kept = sorted((folder / "journal").glob("*.safetensors"))
+    answered = -1 if ask is None else ask.number - 1
+    if answered not in (len(kept), len(kept) - 1):
+        raise Refusal(
+            f"this witness saw {len(kept)} questions of the training and the server asks question "
+            f"{answered + 1}: start the training anew"
+        )
+    for path in kept[max(answered, 0) :]:
+        path.unlink()
+    state["signed"] = {n: one for n, one in state["signed"].items() if int(n) <= answered + 1}

@@ -1,0 +1,239 @@
+"""Witnesses replay the training: what they did not sign, no silo answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network import secure, witness, witnesses
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.transport import Fault
+from fairsilo.network.wire import Ask, Record
+from tests.network.silos import Town, TownTransport, make_town, train
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    """Every test has a witness's process of its own."""
+    witness._CASES.clear()
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    return make_town(tmp_path_factory.mktemp("town"), watched=1, rounds=30)
+
+
+def lying(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that changes what it is about to ask, before witnesses and silos see it."""
+    honest = witnesses.Witnesses.signed
+
+    def signed(self: Any, ask: Ask, *given: Any) -> Ask:
+        return honest(self, change(ask), *given)
+
+    monkeypatch.setattr(witnesses.Witnesses, "signed", signed)
+
+
+def test_a_witnessed_training_gives_the_same_model(town: Town, tmp_path: Path) -> None:
+    post = TownTransport(town)
+    run, _ = train(town, post, tmp_path / "journal", baseline=True)
+    plain = make_town(tmp_path / "plain", rounds=30)
+    same, _ = train(plain, TownTransport(plain), tmp_path / "plain-journal", baseline=True)
+    np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
+    signed = [record for name, record in post.seen if name == "witness0"]
+    assert all(record["step"] == "witness" and len(record["content"]) > 90 for record in signed)
+    asked = [record for name, record in post.seen if record["step"] == "masked"]
+    assert len(asked) == 4 * len(signed)
+
+
+def test_no_silo_answers_what_no_witness_signed(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secure.Witnesses, "signed", lambda self, ask, *given: ask)
+    post = TownTransport(town)
+    with pytest.raises(FairSiloError, match="0 witnesses signed this question"):
+        train(town, post, tmp_path / "journal")
+    assert not any(record["content"] for _, record in post.seen if record["step"] == "masked")
+
+
+def other_theta(ask: Ask) -> Ask:
+    theta = getattr(ask.question, "theta", np.zeros(0))
+    if not theta.any():
+        return ask
+    return replace(ask, question=replace(ask.question, theta=theta + 1e-6))  # type: ignore[call-arg]
+
+
+def other_totals(ask: Ask) -> Ask:
+    if ask.kind != "round":
+        return ask
+    totals = ask.question.totals  # type: ignore[attr-defined]
+    return replace(ask, question=replace(ask.question, totals=totals * 1.01))  # type: ignore[call-arg]
+
+
+def other_encoder(ask: Ask) -> Ask:
+    return replace(ask, scalings=ask.scalings * 1.001) if ask.encoded else ask
+
+
+def other_history(ask: Ask) -> Ask:
+    return replace(ask, history="0" * 64) if ask.number == 3 else ask
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        (other_theta, "theta"),
+        (other_totals, "totals"),
+        (other_encoder, "scalings"),
+        (other_history, "history"),
+    ],
+)
+def test_a_question_that_does_not_follow_is_not_signed(
+    change: Any, differs: str, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lying(change, monkeypatch)
+    with pytest.raises(FairSiloError, match=rf"is not the one that follows .*\({differs}"):
+        train(town, TownTransport(town), tmp_path / "journal")
+
+
+def test_a_made_up_sum_is_noticed(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server steers the solver by a sum of its own, which no signed answers give."""
+    honest = witnesses.Witnesses.tell
+
+    def tell(self: Any, told: Record) -> None:
+        key = next(key for key in told if "vector " in key)
+        words = np.frombuffer(told[key], "<u8").copy()
+        words[0] += np.uint64(1 << 40)
+        honest(self, {**told, key: words.tobytes()})
+
+    monkeypatch.setattr(witnesses.Witnesses, "tell", tell)
+    with pytest.raises(FairSiloError, match="what came of question 1 does not fit: Only 0 silos"):
+        train(town, TownTransport(town), tmp_path / "journal")
+
+
+def test_another_processor_computes_another_theta_and_the_witness_signs(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums from which the witness steps are off by more than rounding errors of the steps."""
+    from fairsilo.network import replay
+
+    honest = replay.Replay.collect
+    rng = np.random.default_rng(0)
+    asked: list[int] = []
+
+    def collect(self: Any, ask: Ask, *given: Any) -> Any:
+        found = honest(self, ask, *given)
+        if ask.kind != "round":
+            return found
+        asked.append(ask.number)
+        noise = 1 + 1e-14 * rng.normal(size=found.vector.shape)
+        return replace(found, vector=found.vector * noise)
+
+    monkeypatch.setattr(replay.Replay, "collect", collect)
+    monkeypatch.setattr("fairsilo.network.follows.IGNORED", ("question", "signatures", "history"))
+    train(town, TownTransport(town), tmp_path / "journal")
+    assert len(asked) > 3
+
+
+def test_a_witness_that_was_started_anew_goes_on(town: Town, tmp_path: Path) -> None:
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if name == "witness0" and exchange % 3 == 0:
+            for case in witness._CASES.values():
+                case.replay.end()
+            witness._CASES.clear()
+        return None
+
+    run, _ = train(town, TownTransport(town, change), tmp_path / "journal")
+    same, _ = train(town, TownTransport(town, run="2"), tmp_path / "other")
+    np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
+
+
+@pytest.mark.parametrize("lost_sum", [False, True])
+def test_an_interrupted_training_goes_on_under_its_witness(
+    lost_sum: bool, town: Town, tmp_path: Path
+) -> None:
+    """Also where the server lost the last sum, which the witness has."""
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 25:
+            raise KeyboardInterrupt
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        train(town, TownTransport(town, change), tmp_path / "journal")
+    kept = sorted((tmp_path / "journal").glob("*.safetensors"))
+    assert len(kept) > 3
+    if lost_sum:
+        kept[-1].unlink()
+    run, _ = train(town, TownTransport(town, run="2"), tmp_path / "journal", resume=True)
+    same, _ = train(town, TownTransport(town, run="3"), tmp_path / "other")
+    np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
+
+
+def test_a_model_of_the_servers_choice_to_start_from_is_refused(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = witnesses.Witnesses.signed
+
+    def signed(self: Any, ask: Ask, declared: Any, *given: Any) -> Ask:
+        return honest(self, ask, {**declared, "start": "abc"}, *given)
+
+    monkeypatch.setattr(witnesses.Witnesses, "signed", signed)
+    with pytest.raises(FairSiloError, match="starts where the federation file says"):
+        train(town, TownTransport(town), tmp_path / "journal")
+
+
+def test_two_of_three_witnesses_are_enough_and_one_is_not(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", watched=3, quorum=2, rounds=3)
+    train(town, TownTransport(town, absent=("witness1",)), tmp_path / "journal")
+    witness._CASES.clear()
+    few = TownTransport(town, absent=("witness1", "witness2"), run="2")
+    with pytest.raises(FairSiloError, match="1 of 2 witnesses signed question 1"):
+        train(town, few, tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"method": "lco", "rounds": 40}, {"method": "af", "groups": None}, {"target_deo": 0.05}],
+    ids=lambda values: str(next(iter(values.values()))),
+)
+def test_other_methods_and_targets_are_replayed(tmp_path: Path, values: dict[str, Any]) -> None:
+    values = {key: one for key, one in values.items() if one is not None}
+    town = make_town(tmp_path / "town", watched=1, **values)
+    run, _ = train(town, TownTransport(town), tmp_path / "journal")
+    assert run.trained.outcome.rounds > 1
+
+
+def test_two_lost_silos_are_counted_out_under_a_witness(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", silos=7, rows=1400, watched=1, rounds=30)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        gone = name in ("silo5", "silo6") and exchange > 22
+        return Fault("is gone") if gone else None
+
+    run, events = train(town, TownTransport(town, change), tmp_path / "journal")
+    assert [one["silo"] for one in events if one["event"] == "lost"] == ["silo5", "silo6"]
+    assert run.trained.outcome.status.name == "CONVERGED"
+
+
+def test_a_silo_is_no_witness(tmp_path: Path) -> None:
+    """Whoever contributes a vector sees no totals."""
+    town = make_town(tmp_path / "town")
+    both = replace_member(town.agreed)
+    with pytest.raises(ValueError, match="or a silo and a witness"):
+        FederationFile.model_validate(both)
+
+
+def replace_member(agreed: FederationFile) -> dict[str, Any]:
+    content = agreed.model_dump()
+    return {**content, "witnesses": [{**content["silos"][0], "name": "auditor"}]}
+
+
+def test_a_file_without_witnesses_has_the_text_of_earlier_versions(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town")
+    assert "witness" not in town.agreed.text
