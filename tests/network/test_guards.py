@@ -18,7 +18,7 @@ from fairsilo.dp.budget import epsilon_of
 from fairsilo.network import masked, silo
 from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import Privacy, scalings_of
-from fairsilo.network.ledger import read
+from fairsilo.network.ledger import read, spend
 from fairsilo.network.masked import agreement_of, from_bytes, letter
 from fairsilo.network.settings import read_settings
 from fairsilo.network.wire import Ask, unpack, unpack_parcels
@@ -162,7 +162,7 @@ def test_8_more_privacy_than_the_file_promises_of_a_run(
     path = town.settings("silo0")
     path.write_text(path.read_text().replace("epsilon = 8.0", "epsilon = 30.0"))
     if not guarded:
-        honest = silo.spend
+        honest = spend
         monkeypatch.setattr(silo, "spend", lambda *given: honest(*given[:3]))
     monkeypatch.setattr(silo, "allowance", lambda *given: 1000)
     ask = Ask(NoisyColumns(), 1, town.agreed.fingerprint, "fedfair", training="lie")

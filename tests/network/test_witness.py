@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network import secure, witness, witnesses
+from fairsilo.network import witness, witnesses
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record
@@ -53,7 +53,7 @@ def test_a_witnessed_training_gives_the_same_model(town: Town, tmp_path: Path) -
 def test_no_silo_answers_what_no_witness_signed(
     town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secure.Witnesses, "signed", lambda self, ask, *given: ask)
+    monkeypatch.setattr(witnesses.Witnesses, "signed", lambda self, ask, *given: ask)
     post = TownTransport(town)
     with pytest.raises(FairSiloError, match="0 witnesses signed this question"):
         train(town, post, tmp_path / "journal")

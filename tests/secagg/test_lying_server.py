@@ -10,7 +10,7 @@ import pytest
 from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession, Transcript, silo
 from fairsilo.secagg.shamir import combine, weights_at_zero
 from fairsilo.secagg.survivors import digest_of
-from fairsilo.secagg.wire import unpack
+from fairsilo.secagg.wire import pack, texts, unpack
 from tests.secagg.federation import Federation, agreement, names
 
 SILOS = names(5)  # t = 4
@@ -137,7 +137,7 @@ def test_a_share_that_is_not_the_share_is_noticed() -> None:
     made = federation.server.transcript
     assert made is not None
     shares = {**unpack("reveal", made.reveals[SILOS[0]]).blobs("shares"), VICTIM: bytes(33)}
-    reply = silo.pack("reveal", round=round_, survivors=SILOS, shares=silo.texts(shares))
+    reply = pack("reveal", round=round_, survivors=SILOS, shares=texts(shares))
     lied = altered(made, reveals={**made.reveals, SILOS[0]: reply})
     with pytest.raises(RepeatRound, match=f"shares of silo {VICTIM} in round 0 do not fit"):
         lied.total(federation.agreement, b"")
@@ -155,13 +155,14 @@ def test_a_transcript_gives_the_sum_to_whoever_has_it_and_no_other() -> None:
     assert made is not None
     np.testing.assert_array_equal(made.total(federation.agreement, b""), total)
     other = made.vectors[VICTIM] + np.uint64(1)
-    for changed in (
+    lies: list[dict[str, Any]] = [
         {"vectors": {**made.vectors, VICTIM: other}},
         {"vectors": {name: made.vectors[name] for name in SILOS[:4]}},
         {"vectors": {name: made.vectors[name] for name in SILOS[:3]}},
         {"confirmations": {}},
         {"number": round_ + 1},
-    ):
+    ]
+    for changed in lies:
         with pytest.raises(ProtocolError):
             altered(made, **changed).total(federation.agreement, b"")
     with pytest.raises(RepeatRound, match="do not cancel"):
