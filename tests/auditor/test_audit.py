@@ -86,10 +86,14 @@ def test_a_private_run_is_audited_on_its_test_rows(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exact number of training rows is not stored; the table is recognised without it."""
-    monkeypatch.setattr("fairsilo.dp.noise.normal", lambda size, source: np.ones(size))
+    monkeypatch.setattr("fairsilo.dp.noise.discrete_gaussian", lambda size, s, _: np.full(size, s))
     declared = bounded(case.run.prepared.schema)
     (tmp_path / "schema.json").write_text(declared.model_dump_json())
-    options = replace(case.run.options, schema=tmp_path / "schema.json", dp_epsilon=8.0, rounds=2)
+    told: dict[str, Any] = {
+        "client_names": case.run.client_names,
+        "schema": tmp_path / "schema.json",
+    }
+    options = replace(case.run.options, **told, dp_epsilon=8.0, rounds=2)
     run = train(options, baseline=False)
     save(run, tmp_path / "run")
     assert run.metrics["train"]["rows"] != 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,9 +16,24 @@ from fairsilo.run import Options, execute, load, save
 from tests.cli.conftest import Program
 
 OWN = (
-    "train", "--data", "loans.csv", "--label", "label", "--protected-class", "1",
-    "--group", "group", "--client", "client", "--split", "part",
-)  # fmt: skip
+    "train",
+    "--data",
+    "loans.csv",
+    "--label",
+    "label",
+    "--protected-class",
+    "1",
+    "--group",
+    "group",
+    "--client",
+    "client",
+    "--split",
+    "part",
+)
+NAMED = ("--client-names", "silo0,silo1,silo2,silo3")  # fmt: skip
+
+
+SILOS = tuple(f"silo{k}" for k in range(4))
 
 
 def declared(frame: pd.DataFrame) -> Schema:
@@ -39,6 +55,7 @@ def options(loans: pd.DataFrame, tmp_path: Path) -> Options:
         protected_class="1",
         group="group",
         client="client",
+        client_names=SILOS,
         split="part",
         schema=tmp_path / "schema.json",
         dp_epsilon=8.0,
@@ -46,7 +63,7 @@ def options(loans: pd.DataFrame, tmp_path: Path) -> Options:
 
 
 def test_at_the_command_line(fairsilo: Program, options: Options, tmp_path: Path) -> None:
-    done = fairsilo(*OWN, "--schema", "schema.json", "--dp-epsilon", "8", "--out", "run")
+    done = fairsilo(*OWN, *NAMED, "--schema", "schema.json", "--dp-epsilon", "8", "--out", "run")
     assert done.returncode == 0, done.stderr
     assert "differential privacy of a training row: epsilon 8 of 8 spent" in done.stdout
     dp = json.loads((tmp_path / "run" / "metrics.json").read_text())["dp"]
@@ -112,7 +129,12 @@ def test_noise_that_is_not_shared_is_more(options: Options) -> None:
         ({"notion": "demographic-parity"}, "`notion` demographic-parity measures a row under"),
         ({"target_deo": 0.02}, "leave out `target_deo` and `pool`"),
         ({"pool": 10}, "leave out `target_deo` and `pool`"),
-        ({"group": "group,c0"}, "`group` with several columns reads the groups off the rows"),
+        ({"group": "group,c0"}, "`group` is 'group,c0' and the file"),
+        ({"client_names": ()}, "name all clients as `client_names`"),
+        ({"client_names": ("silo0", "silo0")}, "occurs twice in `client_names`"),
+        ({"client": None}, "`client_names` declares the values of `client`"),
+        ({"dp_epsilon": None}, "`client_names` declares the values of `client`"),
+        ({"client": None, "client_names": (), "partition": "skewed"}, "by exact counts"),
     ],
 )
 def test_mistakes_get_one_sentence(
@@ -143,7 +165,8 @@ def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
     content = json.loads(path.read_text())
     numbers = [one for one in content["features"] if one["kind"] == "number"]
     assert all(one["bounds"] is None for one in numbers)
-    private = (*OWN, "--schema", "own.json", "--dp-epsilon", "8", "--rounds", "1", "--out", "run")
+    declared = (*NAMED, "--schema", "own.json", "--dp-epsilon", "8", "--rounds", "1")
+    private = (*OWN, *declared, "--out", "run")
     refused = quick(*private)
     assert "column 'x0' has no declared bounds" in refused.stderr
     for one in numbers:
@@ -153,11 +176,9 @@ def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
     assert "exists already" in quick(*asked, "--out", "own.json").stderr
 
 
-def test_two_clients_cannot_share_noise(options: Options, loans: pd.DataFrame) -> None:
-    loans["client"] = loans["client"].map(lambda name: name if name == "silo1" else "silo2")
-    loans.to_csv(options.data, index=False)
+def test_two_clients_cannot_share_noise(options: Options) -> None:
     with pytest.raises(FairSiloError, match="`dp_noise` full"):
-        execute(options)
+        execute(replace(options, client_names=("silo0", "silo1")))
 
 
 @pytest.mark.slow
@@ -205,7 +226,12 @@ def test_whatever_is_compared_costs_the_same(
     frame.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "schema.json").write_text(declared(frame).model_dump_json())
     values: dict[str, object] = {"label": "label", "protected_class": "1", "group": "group"}
-    values |= {"client": "client", "split": "part", "schema": tmp_path / "schema.json"}
+    values |= {
+        "client": "client",
+        "client_names": SILOS,
+        "split": "part",
+        "schema": tmp_path / "schema.json",
+    }
     values |= {"dp_epsilon": 8.0, "rounds": 2, **change}
     run = execute(Options(str(tmp_path / "t.csv"), **values))  # type: ignore[arg-type]
     metrics = run.metrics

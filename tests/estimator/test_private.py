@@ -16,13 +16,15 @@ from tests.estimator.data import table
 from tests.network.silos import bounded
 
 ROWS = table(800, silos=4)
+SILOS = [f"silo{k}" for k in range(4)]
 BOUNDS: dict[str, Any] = {
     **{f"x{k}": (-5, 5) for k in range(4)}, "c0": ["a", "b", "c"], "group": ["g0", "g1"]
 }  # fmt: skip
 
 
 def private(**given: Any) -> FedFairClassifier:
-    return FedFairClassifier(**{"epsilon": 0.1, "dp_epsilon": 8.0, "bounds": BOUNDS, **given})
+    known = {"bounds": BOUNDS, "classes": ["0", "1"], "groups": ["g0", "g1"], "client_names": SILOS}
+    return FedFairClassifier(**{"epsilon": 0.1, "dp_epsilon": 8.0, **known, **given})
 
 
 @pytest.mark.slow
@@ -56,7 +58,8 @@ def test_without_noise_it_is_the_private_run(
     run = execute(
         Options(
             data=str(path), label="label", protected_class="1", group="group", client="client",
-            split="part", epsilon=0.1, dp_epsilon=8.0, schema=tmp_path / "schema.json",
+            client_names=tuple(SILOS), split="part", epsilon=0.1, dp_epsilon=8.0,
+            schema=tmp_path / "schema.json",
         )
     )  # fmt: skip
     np.testing.assert_allclose(
@@ -71,6 +74,7 @@ def test_without_noise_it_is_the_private_run(
     assert back.dp_ == run.metrics["dp"]
     assert back.dp_epsilon == 8.0
     assert back.bounds["x0"] == (-5.0, 5.0), "a fit anew is as private as the run was"
+    assert (back.classes, back.client_names) == ([0, 1], SILOS)
 
 
 @pytest.mark.slow
@@ -89,7 +93,16 @@ def test_one_client_adds_all_of_the_noise() -> None:
         ({"bounds": {**BOUNDS, "x9": (0, 1)}}, "'x9', which is not a column"),
         ({"bounds": {**BOUNDS, "x0": (5, -5)}}, "bounds of column 'x0' are"),
         ({"bounds": {**BOUNDS, "c0": "abc"}}, "bounds of column 'c0' are 'abc'"),
+        ({"bounds": {**BOUNDS, "x0": [-5, 5]}}, r"bounds of column 'x0' are \[-5, 5\]: give \(low"),
+        ({"bounds": {**BOUNDS, "x0": (-5, 0, 5)}}, "bounds of column 'x0' are"),
         ({"dp_epsilon": None}, "bounds are for dp_epsilon"),
+        ({"dp_epsilon": None, "bounds": None}, "classes are for dp_epsilon"),
+        ({"classes": None}, "dp_epsilon needs classes"),
+        ({"classes": [1]}, "fewer than two"),
+        ({"groups": None}, "dp_epsilon needs groups"),
+        ({"groups": ["g0"]}, "fewer than two"),
+        ({"client_names": None}, "dp_epsilon needs client_names"),
+        ({"dp_epsilon": 10_000.0}, "at most 100"),
         ({"dp_epsilon": 0.0}, "`dp_epsilon` is 0"),
         ({"estimator": "mean"}, "use `estimator` pooled"),
         ({"method": "lco"}, "`method` lco has no differential privacy"),
@@ -99,3 +112,63 @@ def test_one_client_adds_all_of_the_noise() -> None:
 def test_mistakes_get_one_sentence(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         private(**given).fit(ROWS.X, ROWS.y, **ROWS.extra)
+
+
+def extra(**cells: Any) -> tuple[pd.DataFrame, Any, Any, Any]:
+    """The rows and one more, like the first but for these cells."""
+    cells = {"y": "1", "group": "g0", "client": "silo0", **cells}
+    row = ROWS.X.iloc[:1].copy().astype(object)
+    for name in ("x0", "c0"):
+        if name in cells:
+            row[name] = cells[name]
+    y = pd.Series([*ROWS.y, cells["y"]])
+    groups = pd.Series([*ROWS.extra["sensitive_features"], cells["group"]])
+    clients = pd.Series([*ROWS.extra["clients"], cells["client"]])
+    return pd.concat([ROWS.X, row], ignore_index=True).infer_objects(), y, groups, clients
+
+
+def described(clf: FedFairClassifier) -> tuple[Any, ...]:
+    """What a fit says beside noisy numbers."""
+    dp = clf.dp_ or {}
+    return (
+        clf.classes_.tolist(), clf.groups_.tolist(), clf.clients_.tolist(),
+        clf._kept.encoder.schema, clf.constraints_["pair"].tolist(),
+        *(dp.get(key) for key in ("noise", "smallest_sum", "epsilon_spent")),
+    )  # fmt: skip
+
+
+ODD_ROWS: list[dict[str, Any]] = [
+    {"y": "2"}, {"y": None, "client": None}, {"group": "g9", "x0": "text"}, {"client": "silo9"},
+    {"group": None, "x0": np.inf, "c0": "new"}, {"x0": None, "c0": None},
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_whatever_is_in_a_row_more_only_noise_tells() -> None:
+    """Two tables that differ by one row give fits that differ in noisy numbers alone."""
+    clf = private(max_rounds=1)
+    wanted = described(clf.fit(ROWS.X, ROWS.y, **ROWS.extra))
+    for cells in ODD_ROWS:
+        x, y, groups, clients = extra(**cells)
+        assert described(clf.fit(x, y, sensitive_features=groups, clients=clients)) == wanted
+
+
+@pytest.mark.parametrize("cells", [{"y": "2"}, {"group": "g9"}, {"client": "silo9"}, {"c0": "new"}])
+def test_the_same_rows_tell_where_nothing_is_declared(cells: dict[str, Any]) -> None:
+    """So that the test above is known to bite."""
+    clf = FedFairClassifier(0.1, method="fedavg")
+    wanted = described(clf.fit(ROWS.X, ROWS.y, **ROWS.extra))
+    x, y, groups, clients = extra(**cells)
+    assert described(clf.fit(x, y, sensitive_features=groups, clients=clients)) != wanted
+
+
+@pytest.mark.slow
+def test_two_clients_with_rows_of_four_share_the_noise_of_four() -> None:
+    """How many clients there are, and so the noise, is declared."""
+    few = ROWS.extra["clients"].isin(["silo0", "silo1"])
+    clf = private(max_rounds=1, method="fedavg")
+    clf.fit(ROWS.X[few], ROWS.y[few], clients=ROWS.extra["clients"][few])
+    assert clf.dp_ is not None
+    assert (clf.dp_["noise"], clf.dp_["smallest_sum"]) == ("shared", 3)
+    assert clf.clients_.tolist() == SILOS

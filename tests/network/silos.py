@@ -217,6 +217,9 @@ def options_here(town: Town, folder: Path, without: tuple[str, ...] = ()) -> Opt
     declared = folder / "schema.json"
     declared.write_text(agreed.table.model_dump_json())
     options = replace(agreed.options(str(path), "client"), schema=declared)
+    if agreed.dp is not None:
+        left = tuple(name for name in agreed.names if name not in without)
+        options = replace(options, client_names=left)
     if agreed.trains.shared and agreed.dp is None:
         options = replace(options, min_cell=5)  # the default of a silo's settings
     return options

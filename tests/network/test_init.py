@@ -17,7 +17,9 @@ from fairsilo.data import Category, Number, make_table
 from fairsilo.data.infer import may_be_codes
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FILE, read_federation_file
+from fairsilo.network.ops.draft import draft_table
 from fairsilo.network.ops.keys import make_key
+from fairsilo.run import Options
 
 MAIN = "from fairsilo.cli import main; main()"
 NAMES = ("bank", "clinic", "shop")
@@ -119,3 +121,9 @@ def test_what_looks_like_codes() -> None:
         }
     )
     assert may_be_codes(frame) == [("code", 3), ("missing", 3)]
+
+
+def test_a_private_federation_reads_nothing_off_a_sample(sample: Path, tmp_path: Path) -> None:
+    options = Options(data="", label="label", group="group", protected_class="1", dp_epsilon=4.0)
+    with pytest.raises(FairSiloError, match="must not be read off the rows of `sample`"):
+        draft_table(options, sample)

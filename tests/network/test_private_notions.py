@@ -18,6 +18,7 @@ CASES: list[dict[str, Any]] = [
     {"protected_class": "all", "solver": "agp", "rounds": 4},
     {"notion": "accuracy-parity", "table": {"groups": 3}, "against": "rest"},
     {"notion": "bounded-loss", "epsilon": 0.5},
+    {"by": ("group", "region")},
 ]
 
 

@@ -1,5 +1,6 @@
 """The audited rows, the silos that hold them, and the groups and classes to compare."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fairsilo.run import Options, Saved
 from fairsilo.run.constraints import every_pair
 from fairsilo.run.constraints import groups_of as all_groups
 from fairsilo.run.prepare import is_named
-from fairsilo.run.split import share_out
+from fairsilo.run.split import share_out, share_out_alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,8 @@ def _trained_with(options: AuditOptions, saved: Saved) -> Options:
     """The options of the run, with the audited table in place of its own."""
     told = dict(saved.description.get("options", {}))
     told["groups"] = tuple(told["groups"]) if told.get("groups") else None
+    # An audit asks for no promise: what a private training refuses is none of its business.
+    told |= {"dp_epsilon": None, "client_names": ()}
     known = set(Options.__dataclass_fields__)
     trained = replace(
         Options(**{key: value for key, value in told.items() if key in known}),
@@ -169,13 +172,24 @@ def _split_of_run(
     saved: Saved, trained: Options, frame: pd.DataFrame, y: Ints, s: Ints
 ) -> np.ndarray | None:
     """The run's test rows by repeating its split; None if the counts show another table."""
-    try:
-        protected = saved.schema.classes.index(saved.protected[0])
-        client, _ = share_out(frame, y, trained, protected)
-    except FairSiloError:
-        return None
-    is_test = np.equal(client, TEST)
-    metrics = saved.metrics
+    protected = saved.schema.classes.index(saved.protected[0])
+    splits: list[Callable[[], Ints]] = [lambda: share_out(frame, y, trained, protected)[0]]
+    if "dp" in saved.metrics:
+        alone = replace(trained, client=None, clients=1)
+        splits.insert(0, lambda: share_out_alone(frame, y, s, saved.schema, alone)[0])
+    for split in splits:
+        try:
+            client = split()
+        except FairSiloError:
+            continue
+        if _counted_by(saved, client, y, s):
+            return np.equal(client, TEST)
+    return None
+
+
+def _counted_by(saved: Saved, client: Ints, y: Ints, s: Ints) -> bool:
+    """Whether the run counted these training and test rows."""
+    is_test, metrics = np.equal(client, TEST), saved.metrics
     shape = (len(saved.schema.groups), len(saved.schema.classes))
     cells = {
         (cell["group"], cell["class"]): cell["rows"] for cell in metrics["test"].get("cells", [])
@@ -188,7 +202,7 @@ def _split_of_run(
     )
     # A private run does not record its exact number of training rows.
     rows = "dp" in metrics or int(np.sum(client >= 0)) == metrics["train"].get("rows")
-    return is_test if same and rows else None
+    return bool(same and rows)
 
 
 def _owners(

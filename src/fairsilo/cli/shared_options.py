@@ -95,6 +95,9 @@ OPTIONS: dict[str, Declared] = {
         "need it.", DATA,
     ),
     "client": Declared(Text, None, "Column that says who holds a row.", WHO),
+    "client_names": Declared(
+        Text, None, "With --dp-epsilon: all values of that column, bank-a,bank-b.", WHO
+    ),
     "clients": Declared(Count, None, "Deal the rows out to this many clients.", WHO),
     "partition": Declared(str, "iid", "How to deal: iid, skewed or dirichlet.", WHO),
     "alpha": Declared(float, 0.5, "Concentration of dirichlet; small is uneven.", WHO),
@@ -184,9 +187,11 @@ OPTIONS: dict[str, Declared] = {
 }  # fmt: skip
 """Every option of `fairsilo train` that says what is trained; the names are those of `Options`."""
 
-LISTS = ("category", "number", "drop", "features")
-"""Those that are lists of columns with commas."""
-SIMULATED = ("client", "clients", "partition", "alpha", "engine", "min_cell", "dp_noise")
+LISTS = ("category", "number", "drop", "features", "client_names")
+"""Those that are lists of names with commas."""
+SIMULATED = (
+    *("client", "client_names", "clients", "partition", "alpha", "engine", "min_cell", "dp_noise"),
+)
 """Those that only a simulation has: over a network the silos are who they are."""
 AGREED = tuple(
     name

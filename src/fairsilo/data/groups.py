@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,30 @@ def grouped_by(
         )
     if series.isna().any():
         groups = with_groupless(groups)
+    return _with_groups(schema, names, groups, drop)
+
+
+def grouped_as_declared(
+    schema: Schema,
+    names: tuple[str, ...],
+    declared: Mapping[str, tuple[str, ...]],
+    *,
+    drop: bool = False,
+) -> Schema:
+    """As `grouped_by`, from the declared values of the columns, whether or not they occur."""
+    for name in names:
+        if name not in declared:
+            raise FairSiloError(
+                f"the values of column {name!r} are not declared, and `dp_epsilon` forbids to read "
+                "groups off the rows: choose another `group`"
+            )
+    groups = tuple(map(BETWEEN.join, product(*(declared[name] for name in names))))
+    return _with_groups(schema, names, groups, drop)
+
+
+def _with_groups(
+    schema: Schema, names: tuple[str, ...], groups: tuple[str, ...], drop: bool
+) -> Schema:
     kept = tuple(f for f in schema.features if not (drop and f.name in names))
     if not kept:
         raise FairSiloError("no column is left as a feature; add feature columns to the table")

@@ -19,7 +19,14 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
 from fairsilo.compute import jnp
 from fairsilo.errors import FairSiloWarning
-from fairsilo.estimator.declared import declared_features
+from fairsilo.estimator.declared import (
+    declared_classes,
+    declared_clients,
+    declared_features,
+    declared_groups,
+    known_rows,
+    read_as,
+)
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.fitted_state import Kept
 from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
@@ -98,7 +105,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The classes in which the groups are compared; None is ``classes_[1]``, "all" gives
         equalised odds.
     groups : list, default=None
-        The groups to compare; None compares all that are found.
+        The groups to compare; None compares all that are found. With `dp_epsilon` they have to be
+        named; rows of other groups train the objective and are compared with nobody.
     against : {"pairs", "rest"}, default="pairs"
         Compare every two groups, or each group with all the others together.
     pool : int, default=None
@@ -130,9 +138,13 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dp_delta : float, default=1e-5
         The delta of differential privacy; choose it far below one over the number of rows.
     bounds : dict, default=None
-        For every column of X, from public knowledge and not from the rows: a number's
-        ``(lowest, highest)``, a category's list of values. The classes and groups in the data are
-        taken to be public.
+        With `dp_epsilon`, for every column of X, from public knowledge and not from the rows: a
+        number's ``(lowest, highest)``, a tuple, or a category's list of values. Cells that are
+        neither are missing.
+    classes : list, default=None
+        With `dp_epsilon`, all classes of y. Rows of others are left out.
+    client_names : list, default=None
+        With `dp_epsilon` and `clients`, all their names. Rows of others are left out.
 
     Attributes
     ----------
@@ -200,6 +212,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dp_epsilon: float | None = None
     dp_delta: float = 1e-5
     bounds: Any = None
+    classes: Any = None
+    client_names: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -226,23 +240,31 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted classifier.
         """
         options = options_of(self.get_params(deep=False))
+        private = options.dp_epsilon is not None
         # y before X: validating y alone makes scikit-learn forget the names of X's columns.
-        self.classes_, codes = classes_of(self, y)
+        self.classes_, codes = declared_classes(self.classes, y) if private else classes_of(self, y)
         frame = table_of(self, X, reset=True)
         check_consistent_length(frame, codes)
         with as_value_errors():
-            holders = clients_of(clients, len(frame), options.method)
-            compared = self._compared(sensitive_features, len(frame), options.method)
+            if private:
+                holders = declared_clients(clients, len(frame), self.client_names)
+            else:
+                holders = clients_of(clients, len(frame), options.method)
+            compared = self._compared(sensitive_features, len(frame), options.method, private)
             if not compared.protected and METHODS[options.method].shared:
                 options = replace(options, method=fedavg.name, epsilons=(), target_deo=None)
             classes = self.classes_.tolist()
             declared = mechanism = None
-            if options.dp_epsilon is not None:
+            if private:
                 # A sum over fewer than three clients does not hide their values.
                 noise = "shared" if len(holders[1]) >= FEWEST else "full"
                 options = replace(options, dp_noise=noise)
                 mechanism = mechanism_of(options)
                 declared = declared_features(frame, self.bounds)
+                known = known_rows(codes, holders[0])
+                frame, codes = read_as(frame[known], declared), codes[known]
+                holders = (holders[0][known], holders[1])
+                compared = replace(compared, s=compared.s[known])
             rows = (frame, codes, classes, compared, holders)
             prepared = prepare(*rows, options, declared, mechanism)
             fitted = train(options, prepared, classes, mechanism)
@@ -310,10 +332,10 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with as_value_errors():
             return to_onnx(self._kept.saved())
 
-    def _compared(self, sensitive_features: Any, rows: int, method: str) -> Compared:
+    def _compared(self, sensitive_features: Any, rows: int, method: str, private: bool) -> Compared:
         """The groups of the rows and their constraints; without groups there are none."""
         if sensitive_features is not None:
-            compared = Compared.of(
+            compared = (declared_groups if private else Compared.of)(
                 *sensitive_of(sensitive_features, rows),
                 self.classes_.tolist(),
                 groups=self.groups,

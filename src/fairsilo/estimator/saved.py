@@ -35,6 +35,11 @@ def load(folder: str | Path) -> FedFairClassifier:
     described, trained = saved.description, saved.description["trained"]
     classes = _values(saved.schema.classes)
     options = described["options"]
+    declared: dict[str, Any] = {}
+    if options.get("dp_epsilon") is not None:
+        clients = list(described["client_names"])
+        declared = {"bounds": bounds_of(saved.schema), "classes": list(classes)}
+        declared |= {"client_names": clients}
     clf = FedFairClassifier(
         _epsilon(described),
         **{name: options[name] for name in PARAMETERS if name in options},
@@ -42,7 +47,7 @@ def load(folder: str | Path) -> FedFairClassifier:
         groups=list(described["groups"]),
         max_rounds=options["rounds"],
         random_state=options["seed"],
-        bounds=bounds_of(saved.schema) if options.get("dp_epsilon") is not None else None,
+        **declared,
     )
     clf.classes_ = classes
     clf.feature_names_in_ = np.array(saved.schema.columns, dtype=object)

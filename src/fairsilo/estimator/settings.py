@@ -52,8 +52,9 @@ def options_of(parameters: dict[str, Any]) -> Options:
         raise ValueError("give epsilon (of losses) or target_deo (of rates), not both")
     epsilon, epsilons = _limits(parameters["epsilon"])
     private = parameters["dp_epsilon"]
-    if private is None and parameters["bounds"] is not None:
-        raise ValueError("bounds are for dp_epsilon: pass it, or leave them out")
+    for name in ("bounds", "classes", "client_names"):
+        if private is None and parameters[name] is not None:
+            raise ValueError(f"{name} are for dp_epsilon: pass it, or leave them out")
     with as_value_errors():
         return Options(
             data="",

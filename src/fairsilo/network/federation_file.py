@@ -224,6 +224,7 @@ class FederationFile(BaseModel):
         if self.dp is not None:
             private = {f"dp_{name}": value for name, value in self.dp.model_dump().items()}
             private["dp_noise"] = "shared" if self.secure_aggregation else "full"
+            private["client_names"] = () if client is None else self.names
         same = ("method", "after", "model", "penalty", "solver", "estimator", "notion", "against")
         limits = ("epsilon", "epsilons", "target_deo", "target_by", "target_confidence")
         more = ("pool", *limits, "rounds", "seed", "split")

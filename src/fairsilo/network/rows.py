@@ -1,8 +1,8 @@
 """A silo's rows: which are for training and which for testing, and by what they are known again.
 
 Under differential privacy one row must not change what becomes of another, nor whether the silo
-answers at all. So nothing is refused there: a number that cannot be read is a missing one, and a
-row of no known class, group or part is no row. `fairsilo flower check` tells the operator of both.
+answers at all, so nothing is refused there (`data/declared_rows.py`). `fairsilo flower check` tells
+the operator of what could not be read.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from fairsilo.arrays import Ints
-from fairsilo.data.columns import column, distinct, positions, readable
-from fairsilo.data.dates import days
-from fairsilo.data.groups import NO_GROUP, group_of
+from fairsilo.data.columns import column, distinct
+from fairsilo.data.declared_rows import declared_rows, parts_of
 from fairsilo.data.sample import build_labels
 from fairsilo.data.schema import Schema
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.settings import Settings
 from fairsilo.partition import TEST, draw, split_column
 from fairsilo.question import Part
-
-PARTS = ("train", "test")
 
 
 def split_rows(
@@ -44,25 +41,10 @@ def split_rows(
 
 
 def _split_privately(frame: pd.DataFrame, agreed: FederationFile) -> tuple[Part, Part]:
-    schema = agreed.table
     assert agreed.split is not None
-    named = [column(frame, name) for name in schema.group_columns or (schema.group,)]
-    if NO_GROUP not in schema.groups:
-        frame = frame[np.logical_and.reduce([series.notna() for series in named])]
-    y = positions(column(frame, schema.label), schema.classes)
-    s = positions(group_of(frame, schema), schema.groups)
-    if NO_GROUP in schema.groups:
-        s = np.where(s == -1, schema.groups.index(NO_GROUP), s)
-    words = np.array([str(cell).strip().lower() for cell in column(frame, agreed.split)], object)
-    read = frame.assign(**{name: _readable(frame, name, schema) for name in schema.numbers})
-    train, test = (_part(read, y, s, (y >= 0) & (s >= 0) & np.equal(words, part)) for part in PARTS)
-    return train, test
-
-
-def _readable(frame: pd.DataFrame, name: str, schema: Schema) -> npt.NDArray[np.float64]:
-    """Every cell by itself: a number, the days of a date, or missing."""
-    series = column(frame, name)
-    return days(series, schema.dates[name]) if name in schema.dates else readable(series)
+    rows, y, s = declared_rows(frame, agreed.table)
+    part = parts_of(rows, agreed.split)
+    return _part(rows, y, s, part == 0), _part(rows, y, s, part == 1)
 
 
 def _part(frame: pd.DataFrame, y: Ints, s: Ints, chosen: npt.NDArray[np.bool_]) -> Part:

@@ -28,17 +28,29 @@ class Federation:
 
     @classmethod
     def of(
-        cls, x: Table, y: Ints, s: Ints, client: Ints, *, groups: int, classes: int
+        cls,
+        x: Table,
+        y: Ints,
+        s: Ints,
+        client: Ints,
+        *,
+        groups: int,
+        classes: int,
+        clients: int | None = None,
     ) -> Federation:
-        """Sort rows by client (stable); rows of client -1 (test rows) are left out."""
+        """Sort rows by client (stable); rows of client -1 (test rows) are left out.
+
+        `clients`: how many there are, some perhaps without a row; else those with rows count.
+        """
         order = np.argsort(client, kind="stable")
         order = order[np.searchsorted(client[order], 0) :]
         if not order.size:
             raise FairSiloError(
                 "there are no training rows: lower `test_fraction` or give more rows"
             )
-        counts = np.bincount(client[order])
-        sizes = counts[counts > 0]
+        sizes = np.bincount(client[order], minlength=clients or 0)
+        if clients is None:
+            sizes = sizes[sizes > 0]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return cls(x[order], y[order], s[order], offsets, groups, classes)
 

@@ -61,6 +61,8 @@ class Options:
     decimal: str = "."
     thousands: str = ""
     client: str | None = None
+    client_names: tuple[str, ...] = ()
+    """The clients of that column, under differential privacy, where the rows must not tell."""
     clients: int | None = None
     partition: str = "iid"
     alpha: float = ALPHA
@@ -100,7 +102,7 @@ class Options:
     dp_noise: str = "shared"
 
     def __post_init__(self) -> None:
-        for name in ("category", "number", "drop", "features"):
+        for name in ("category", "number", "drop", "features", "client_names"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         choose("groupless", self.groupless, GROUPLESS)
         _ = self.dialect
@@ -152,6 +154,13 @@ class Options:
         """Validate who holds which row, and which rows are for testing."""
         if self.client is not None and self.clients is not None:
             raise FairSiloError("give `client` or `clients`, not both")
+        if self.client_names and (self.client is None or self.dp_epsilon is None):
+            raise FairSiloError(
+                "`client_names` declares the values of `client` for `dp_epsilon`: give both, or "
+                "leave it out"
+            )
+        if len(set(self.client_names)) < len(self.client_names):
+            raise FairSiloError("a name occurs twice in `client_names`: name every client once")
         if self.client is not None and self.partition != "iid":
             raise FairSiloError(
                 f"`partition` {self.partition} deals rows out and `client` {self.client} says who "
@@ -275,10 +284,15 @@ class Options:
                 "`dp_epsilon` goes with limits on losses and groups that are declared: leave out "
                 "`target_deo` and `pool`"
             )
-        if self.group is not None and "," in self.group:
+        if self.client is not None and not self.client_names:
             raise FairSiloError(
-                "`group` with several columns reads the groups off the rows, which `dp_epsilon` "
-                "forbids: name one column"
+                f"who is in column {self.client!r} must not be read off the rows with "
+                "`dp_epsilon`: name all clients as `client_names`"
+            )
+        if self.partition != "iid":
+            raise FairSiloError(
+                f"`partition` {self.partition} deals rows out by exact counts, which `dp_epsilon` "
+                "forbids, and the sums over all clients are the same: leave it out"
             )
         if self.min_cell:
             raise FairSiloError(

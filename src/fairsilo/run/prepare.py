@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from fairsilo.data import (
     schema_of,
 )
 from fairsilo.data.columns import as_declared, column
+from fairsilo.data.declared_rows import declared_rows
+from fairsilo.data.groups import grouped_as_declared
 from fairsilo.data.infer import warn_of_codes
 from fairsilo.data.leakage import leaks, twins
 from fairsilo.dp import Mechanism
@@ -38,7 +40,7 @@ from fairsilo.question import Part, Silo
 from fairsilo.run.constraints import one_or_more, protected_of
 from fairsilo.run.options import Options
 from fairsilo.run.problem import Posed, check_rows, pose
-from fairsilo.run.split import owners, share_out
+from fairsilo.run.split import owners, share_out, share_out_alone
 from fairsilo.threshold import smallest_sum
 
 COLUMNS = ("category", "number", "drop", "features")
@@ -71,9 +73,9 @@ class Prepared(Posed):
 class Tables(Clientwise):
     """Silos in this process that have their tables, not yet encoded."""
 
-    def __init__(self, frame: pd.DataFrame, y: Ints, s: Ints, client: Ints) -> None:
+    def __init__(self, frame: pd.DataFrame, y: Ints, s: Ints, client: Ints, clients: int) -> None:
         order = np.argsort(client, kind="stable")
-        cuts = np.flatnonzero(np.diff(client[order])) + 1
+        cuts = np.searchsorted(client[order], np.arange(1, clients))
         nothing = np.zeros((len(y), 0))
         none = Part(y[:0], s[:0], nothing[:0])
         parts = np.split(order, cuts)
@@ -100,20 +102,24 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     With a `mechanism` the encoder's sums are released through it.
     """
     frame, schema, options = read(options)
-    y, s = build_labels(frame, schema)
     assert options.protected_class is not None
     protected = protected_of(schema, options.protected_class)
-    client, names = share_out(frame, y, options, protected[0])
-    test, owner = client == TEST, owners(frame, options)
-    if options.data not in DATASETS and mechanism is None:
-        warn_of_leaks(frame, schema, y, test, options.client)
+    if mechanism is None:
+        y, s = build_labels(frame, schema)
+        client, names = share_out(frame, y, options, protected[0])
+        owner = owners(frame, options)
+        if options.data not in DATASETS:
+            warn_of_leaks(frame, schema, y, client == TEST, options.client)
+    else:
+        frame, y, s = declared_rows(frame, schema)
+        client, names, owner = share_out_alone(frame, y, s, schema, options)
     return assemble(
         options, schema, frame, y, s, client,
         names=names,
         protected=protected,
         groups=options.groups,
         hidden=group_features(options, schema),
-        test_client=None if owner is None else owner[test],
+        test_client=None if owner is None else owner[client == TEST],
         mechanism=mechanism,
     )  # fmt: skip
 
@@ -135,7 +141,7 @@ def assemble(
 ) -> Prepared:
     """From rows with class, group and client (TEST for a test row) to what training needs."""
     trained, test = client >= 0, client == TEST
-    silos = Tables(frame[trained], y[trained], s[trained], client[trained])
+    silos = Tables(frame[trained], y[trained], s[trained], client[trained], len(names))
     engine: Any = silos
     if mechanism is not None:
         mechanism.silos = silos.clients
@@ -147,7 +153,9 @@ def assemble(
     x = posed.encoder.encode(frame[trained])
     prepared = Prepared(
         **vars(posed),
-        federation=Federation.of(x, y[trained], s[trained], client[trained], **shape),
+        federation=Federation.of(
+            x, y[trained], s[trained], client[trained], clients=len(names), **shape
+        ),
         client_names=names,
         test_x=posed.encoder.encode(frame[test]),
         test_y=y[test],
@@ -187,7 +195,7 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
         schema = schema_of(options.data, frame, drop_group=options.drop_group and not own)
         if options.group is not None:
             by = one_or_more("group", options.group, tuple(frame.columns))
-            schema = _grouped(schema, frame, by, options)
+            schema = _grouped(schema, frame, by, options, known.vocabularies)
         filled = replace(
             options,
             protected_class=options.protected_class or known.protected_class,
@@ -209,7 +217,8 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
                 f"{options.data} is a folder with one file per client: leave out `client`, "
                 "`clients` and `partition`"
             )
-        options = replace(options, client=CLIENT_COLUMN)
+        files = tuple(frame[CLIENT_COLUMN].cat.categories) if options.dp_epsilon else ()
+        options = replace(options, client=CLIENT_COLUMN, client_names=files)
     assert options.label is not None
     assert options.group is not None
     if declared is not None:
@@ -285,10 +294,22 @@ def _declared(options: Options) -> Schema:
     return schema
 
 
-def _grouped(schema: Schema, frame: pd.DataFrame, by: tuple[str, ...], options: Options) -> Schema:
-    """The schema with the groups of these columns; the label cannot be among them."""
+def _grouped(
+    schema: Schema,
+    frame: pd.DataFrame,
+    by: tuple[str, ...],
+    options: Options,
+    declared: Mapping[str, tuple[str, ...]] | None = None,
+) -> Schema:
+    """The schema with the groups of these columns; the label cannot be among them.
+
+    Under differential privacy the groups are made of the declared values, whether or not they
+    occur.
+    """
     if schema.label in by:
         raise FairSiloError(f"`group` names the label {schema.label!r}: choose other columns")
+    if options.dp_epsilon is not None:
+        return grouped_as_declared(schema, by, declared or {}, drop=options.drop_group)
     return grouped_by(
         schema, frame, by, drop=options.drop_group, groupless=options.groupless == "train"
     )

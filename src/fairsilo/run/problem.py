@@ -277,6 +277,9 @@ def check_rows(options: Options, posed: Posed, totals: Totals) -> None:
 
 def pooled_below(options: Options, schema: Schema) -> int:
     """Below how many rows a group is pooled; 0 for never."""
+    if options.dp_epsilon is not None:
+        # Exact counts would decide. A group that is too small is refused by its noisy count.
+        return 0
     if options.pool is not None:
         return options.pool
     return SMALLEST if schema.group_columns else 0

@@ -156,6 +156,8 @@ def compare(space: Workspace, out: Path, left_out: tuple[str, ...] = ()) -> Comp
     declared = space.folder / "schema.json"
     declared.write_text(agreed.table.model_dump_json())
     options = replace(agreed.options(str(table), CLIENT_COLUMN), schema=declared)
+    if agreed.dp is not None:
+        options = replace(options, client_names=tuple(names))
     simulated = execute(options, baseline=False)
     saved = load_run(out)
     rows = read_table(table)

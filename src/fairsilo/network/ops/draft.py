@@ -37,6 +37,11 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
         raise FairSiloError(
             "give one of `sample` TABLE, `schema` FILE and `data` NAME: which columns are there?"
         )
+    if sample is not None and options.dp_epsilon is not None:
+        raise FairSiloError(
+            "with `dp_epsilon` columns, classes and groups must not be read off the rows of "
+            "`sample`: declare them in a file and give it as `schema`"
+        )
     if options.schema is not None:
         if options.label or options.group or options.drop_group:
             raise FairSiloError(

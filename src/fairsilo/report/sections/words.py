@@ -73,6 +73,7 @@ OPTIONS = {
     "decimal": "the decimal sign of a CSV file",
     "thousands": "the sign between thousands of a CSV file",
     "client": "the column that says who holds a row",
+    "client_names": "the clients, as they were declared",
     "clients": "among how many clients the rows were dealt out",
     "partition": "how the rows were dealt out to the clients",
     "alpha": "how even a Dirichlet partition is",
