@@ -284,6 +284,10 @@ class Options:
                 "`dp_epsilon` goes with limits on losses and groups that are declared: leave out "
                 "`target_deo` and `pool`"
             )
+        self._check_declared()
+
+    def _check_declared(self) -> None:
+        """Refuse what exact counts or the rows' own values would decide under noise."""
         if self.client is not None and not self.client_names:
             raise FairSiloError(
                 f"who is in column {self.client!r} must not be read off the rows with "
