@@ -67,7 +67,8 @@ def together(model: Model, rows: Rows, runs: int, rounds: int) -> Callable[[], A
         def body(_: int, thetas: Array) -> Array:
             query = Query(thetas, jnp.zeros((runs, 1), thetas.dtype))
             sums = many_sums(model, Order.LAGRANGIAN, rows, query)
-            return thetas - 0.05 * sums.grad - 1e-9 * (sums.loss[:, None] + sums.d)
+            moved: Array = thetas - 0.05 * sums.grad - 1e-9 * (sums.loss[:, None] + sums.d)
+            return moved
 
         result: Array = jax.lax.fori_loop(0, rounds, body, thetas)
         return result

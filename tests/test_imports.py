@@ -13,8 +13,9 @@ import fairsilo
 
 PACKAGE = Path(fairsilo.__file__).parent
 LAYERS = [
-    {"arrays", "errors", "compute", "extras"},
-    {"coded", "registry", "threshold"},
+    {"arrays", "errors", "extras"},
+    {"compute"},
+    {"numerics", "coded", "registry", "threshold"},
     {"secagg", "dp"},
     {"data", "partition", "model"},
     {"fairness"},

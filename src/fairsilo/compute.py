@@ -1,8 +1,8 @@
-"""JAX, configured once: 64-bit floats are enabled, and LAPACK runs one thread per call.
+"""JAX, configured once: 64-bit floats are enabled.
 
 All other modules import `jax` and `jnp` from here, so that no program is traced before 64-bit
-floats are enabled. Arrays keep their type: the paper's AGP sweeps run in float32, everything else
-in float64.
+floats are enabled; those that can do without JAX do so in the functions that need it. Arrays keep
+their type: the paper's AGP sweeps run in float32, everything else in float64.
 """
 
 import hashlib
@@ -15,12 +15,10 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-# Many small factorisations of a Newton round run in parallel, and threads inside each compete for
-# the cores (measured with one thread: 1.1 s, not 17 s, for 50 clients on a busy 2-core machine).
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import jax
 import jax.numpy as jnp
+
+from fairsilo.arrays import tell_of_traced
 
 jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
 
@@ -54,6 +52,7 @@ def _keep_programs() -> None:
 
 
 _keep_programs()
+tell_of_traced(jax.tree_util.register_dataclass)
 
 Array = jax.Array
 P = ParamSpec("P")
@@ -90,8 +89,7 @@ QUICK = {"xla_cpu_use_fusion_emitters": False}
 
 XLA's newer emitters spend most of such a program's total time on compiling. Without them Newton's
 program compiles in a third of the time, and on ADULT a round takes no longer. Only solvers with
-thousands of gradient rounds gain from them. The step between two queries to silos is so small that
-it is compiled with these options for every solver.
+thousands of gradient rounds gain from them.
 """
 
 
@@ -107,80 +105,11 @@ def quick_options() -> dict[str, bool] | None:
     return QUICK
 
 
-def quickly_compiled(function: Callable[P, T], fixed: tuple[str, ...]) -> Callable[P, T]:
-    """The function, compiled with `quick_options` when first called; `fixed` names static args."""
-
-    @cache
-    def compiled() -> Callable[P, T]:
-        return jax.jit(function, static_argnames=fixed, compiler_options=quick_options())
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return compiled()(*args, **kwargs)
-
-    return call
-
-
-@one_by_one
-def eigh(matrix: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of a symmetric matrix."""
-    values, vectors = jnp.linalg.eigh(matrix)
-    return values, vectors
-
-
-@one_by_one
-def solve_bent(matrix: Array, damping: Array, ridge: Array, right: Array) -> Array:
-    """(|H| + (damping + ridge) * largest * I)^-1 right, |H| being H with absolute eigenvalues.
-
-    Where H has no negative eigenvalue beyond rounding it is its own |H|, and Cholesky's factors
-    suffice: a tenth of the work of the eigenvectors.
-    """
-    largest = _largest(matrix)
-    eye = jnp.eye(len(matrix), dtype=matrix.dtype)
-    positive = jnp.all(jnp.isfinite(jnp.linalg.cholesky(matrix + ridge * largest * eye)))
-
-    def factored(_: None) -> Array:
-        return solve_positive(matrix + (damping + ridge) * largest * eye, right)
-
-    def turned(_: None) -> Array:
-        values, vectors = eigh(matrix)
-        size = jnp.abs(values)
-        bent = size + (damping + ridge) * jnp.max(size) + 1e-300
-        return vectors @ ((vectors.T @ right) / bent[:, None])
-
-    solution: Array = jax.lax.cond(positive, factored, turned, None)
-    return solution
-
-
-def _largest(matrix: Array) -> Array:
-    """The largest absolute eigenvalue, to within a few percent, by power iteration."""
-    # Not ones: with an output per class they are in the null space of the Hessian.
-    start = 1 + jnp.cos(jnp.arange(len(matrix), dtype=matrix.dtype))
-
-    def turn(_: int, vector: Array) -> Array:
-        image = matrix @ vector
-        return image / jnp.maximum(jnp.linalg.norm(image), 1e-300)
-
-    vector = jax.lax.fori_loop(0, 30, turn, start / jnp.linalg.norm(start))
-    norm: Array = jnp.linalg.norm(matrix @ vector)
-    return norm
-
-
-@one_by_one
-def solve_positive(matrix: Array, right: Array) -> Array:
-    """The solution of matrix @ x = right for a positive definite matrix."""
-    return jax.scipy.linalg.solve(matrix, right, assume_a="pos")
-
-
 __all__ = [
     "Array",
-    "eigh",
     "jax",
     "jnp",
     "one_by_one",
     "over_first_axis",
     "quick_options",
-    "quickly_compiled",
-    "solve_bent",
-    "solve_positive",
 ]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairsilo.data import CLIENT_COLUMN, Category, EncoderSums, Number, Schema, read_table
-from fairsilo.data.columns import codes_and_texts, positions, readable
+from fairsilo.data.columns import codes_and_texts, is_number, positions, readable
 from fairsilo.data.csv_file import FIRST
 from fairsilo.errors import FairSiloError
 
@@ -98,6 +98,25 @@ def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes, mes
         read_table(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("odd", ["0x1F", "0X1f", "NAN", "nan(1)", "9" * 21, "abc"])
+@pytest.mark.parametrize("scale", [1, 0.5])
+def test_a_text_far_down_a_column_of_numbers(tmp_path: Path, odd: str, scale: float) -> None:
+    """Arrow reads some of them as numbers; the column is one of texts wherever the cell stands."""
+    cells = [str(scale * i) for i in range(FIRST // 5)]
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{cell},0x\n" for cell in [*cells, odd]))
+    column = read_table(tmp_path / "t.csv")["a"]
+    assert column.iloc[-1] == odd
+    assert column.iloc[1] == cells[1]
+    assert not is_number(column)
+
+
+def test_large_numbers_stay_numbers(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1e30,0x\n-inf,0x\n9007199254740993,0x\n")
+    assert list(read_table(tmp_path / "t.csv")["a"]) == [1e30, -np.inf, 2.0**53]
+    (tmp_path / "t.csv").write_text("a,b\n1,0x\n9007199254740993,0x\n")
+    assert list(read_table(tmp_path / "t.csv")["a"]) == [1, 9007199254740993]
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_pooled_runs_follow_the_dense_sums_in_blocks_and_together(
         a, b, epsilon = np.zeros(1), np.zeros(1), [0.01, 0.5][run]
         for _ in range(6):
             mu = a - b
-            sums = compiled_sums(model, Order.LAGRANGIAN, rows, Query(theta, mu))  # type: ignore[arg-type]
+            sums = compiled_sums(model, Order.LAGRANGIAN, rows, Query(theta, mu))
             d = np.asarray(sums.d)
             theta = theta - 0.05 * np.asarray(sums.grad)
             a, b = (

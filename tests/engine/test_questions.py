@@ -17,7 +17,7 @@ from fairsilo.compute import jnp
 from fairsilo.data.bounded import bounded_sums
 from fairsilo.engine import Pooled
 from fairsilo.fairness import NOTIONS, comparisons
-from fairsilo.fairness.constraint import count_cells
+from fairsilo.fairness.constraint import Measure, count_cells
 from fairsilo.method.repair import Repair
 from fairsilo.model import logistic_regression, mlp
 from fairsilo.predictor import Plain
@@ -37,7 +37,7 @@ from fairsilo.question import (
 from fairsilo.question.lr_sums import linear_sums
 from fairsilo.question.model_sums import flatten
 from fairsilo.solver import Agp, Order, Query
-from fairsilo.sums import Measure, Rows
+from fairsilo.sums import Rows
 from tests.engine.asked import (
     CASES,
     CLAIMED,

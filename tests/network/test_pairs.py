@@ -170,7 +170,7 @@ def questions(town: Town, problem: Problem, here: Prepared) -> list[Round | Loca
 def pooled(problem: Problem, here: Prepared, question: Round) -> Any:
     """The sums of the compiled program's rows."""
     rows = Pooled(here.federation, 5).rows(problem)
-    query = Query(np.asarray(question.theta), np.asarray(question.mu))  # type: ignore[arg-type]
+    query = Query(np.asarray(question.theta), np.asarray(question.mu))
     whole = Rows(placed(rows.x), *map(np.asarray, (rows.y, rows.w, rows.v)))  # type: ignore[arg-type]
     return row_sums(problem.model, Order(question.order), whole, query, problem.measure)
 

@@ -127,6 +127,14 @@ def as_declared(
     return frame.assign(**kinds) if kinds else frame
 
 
+def decimals_as_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table whose exact decimals, of Parquet or of a database, are numbers."""
+    for name in frame.columns:
+        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name]) == "decimal":
+            frame[name] = pd.to_numeric(frame[name])
+    return frame
+
+
 def vocabulary(series: "pd.Series[Any]") -> tuple[str, ...]:
     """Return the distinct values as text: numbers in ascending order, texts sorted."""
     _, texts = codes_and_texts(series)

@@ -1,7 +1,8 @@
 """Read a CSV file block by block: numbers as numbers, texts as codes of a dictionary.
 
 The type of a column follows from all of its cells. It is guessed from the first block; a cell that
-contradicts the guess makes its column more general, and the file is read again.
+contradicts the guess makes its column more general, and the file is read again. Arrow takes some
+texts for numbers (`0x1F`, `NAN`, 20 digits): where there may be such cells, all are looked at.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from fairsilo.data.columns import MISSING, is_truth, respelled, writes_number
@@ -32,6 +34,7 @@ FIRST, BLOCK, LARGEST = 1 << 18, 1 << 22, 1 << 26
 """Bytes that types are guessed from at first, that are read at a time, that they are guessed from
 at most."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
+RANK = [pa.int64(), pa.float64(), TEXT]
 WIDER = {pa.int64(): pa.float64(), pa.float64(): TEXT}
 
 
@@ -130,12 +133,17 @@ def _arrow(
         declared |= dict.fromkeys(schema.vocabularies, TEXT)
     types, size = dict.fromkeys(names, pa.int64()), FIRST
     try:
-        _widen(types, path, packed, size, dialect)
+        _widen_by_first(types, path, packed, size, dialect)
         types |= {name: declared[name] for name in names if name in declared}
         while True:
             try:
                 table = pa.Table.from_batches(_batches(path, packed, types, BLOCK, dialect))
-                break
+                doubtful = [n for n in _doubtful(table, path, packed) if n not in declared]
+                texts = dict.fromkeys(doubtful, pa.string())
+                if not (
+                    texts and _widen(types, _batches(path, packed, texts, BLOCK, dialect), dialect)
+                ):
+                    break
             except pa.ArrowInvalid as error:
                 found = re.match(r"In CSV column #(\d+): .*invalid value", str(error), re.DOTALL)
                 if found is None:
@@ -145,14 +153,19 @@ def _arrow(
                 if size < LARGEST:
                     # Other columns may need the same: look at more, not at the file once for each.
                     size *= 8
-                    _widen(types, path, packed, size, dialect)
+                    _widen_by_first(types, path, packed, size, dialect)
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error):
             raise FairSiloError(f"{path} has column names but no rows; add rows") from None
         if "UTF8" in str(error):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, str(error)) from None
         raise _no_table(path, packed, dialect) from None
-    # A quote that is never closed takes the rest of the file into the last row.
+    _check_quotes(table, path, packed, dialect)
+    return table.unify_dictionaries()
+
+
+def _check_quotes(table: pa.Table, path: Path, packed: bool, dialect: Dialect) -> None:
+    """A quote that is never closed takes the rest of the file into the last row."""
     ends = (str(column[-1].as_py()) for column in table.columns if column.type == TEXT)
     if any("\n" in end for end in ends):
         try:
@@ -161,17 +174,48 @@ def _arrow(
         except csv.Error as error:
             if "end of data" in str(error):
                 raise _no_table(path, packed, dialect) from None
-    return table.unify_dictionaries()
 
 
-def _widen(types: dict[str, Any], path: Path, packed: bool, size: int, dialect: Dialect) -> None:
+def _widen_by_first(
+    types: dict[str, Any], path: Path, packed: bool, size: int, dialect: Dialect
+) -> None:
     """Make every type wide enough for the cells of the first bytes."""
     first = next(_batches(path, packed, dict.fromkeys(types, pa.string()), size, dialect), None)
     if first is None or not first.num_rows:
         raise FairSiloError(f"{path} has column names but no rows; add rows")
-    rank = [pa.int64(), pa.float64(), TEXT]
     for name, kind in types.items():
-        types[name] = max(kind, _guessed(first[name], dialect), key=rank.index)
+        types[name] = max(kind, _guessed(first[name], dialect) or TEXT, key=RANK.index)
+
+
+def _widen(types: dict[str, Any], batches: Iterable[pa.RecordBatch], dialect: Dialect) -> bool:
+    """Make the types wide enough for all cells of these columns; say whether one changed."""
+    before = dict(types)
+    for batch in batches:
+        for name in batch.schema.names:
+            found = _guessed(batch[name], dialect) or types[name]
+            types[name] = max(types[name], found, key=RANK.index)
+    return types != before
+
+
+def _doubtful(table: pa.Table, path: Path, packed: bool) -> Iterator[str]:
+    """The columns of numbers that may hold a text which Arrow takes for a number."""
+    kinds = dict(zip(table.column_names, table.schema.types, strict=True))
+    if pa.int64() in kinds.values() and _has_hexadecimals(path, packed):
+        yield from (name for name, kind in kinds.items() if kind == pa.int64())
+    for name, kind in kinds.items():
+        if kind == pa.float64() and pc.any(pc.invert(pc.less(pc.abs(table[name]), 1e19))).as_py():
+            yield name
+
+
+def _has_hexadecimals(path: Path, packed: bool) -> bool:
+    with _open(path, packed) as raw:
+        last = b""
+        while block := raw.read(BLOCK):
+            block = last + block
+            if b"0x" in block or b"0X" in block:
+                return True
+            last = block[-1:]
+    return False
 
 
 def _batches(
@@ -190,6 +234,7 @@ def _batches(
             ),
             arrow_csv.ConvertOptions(
                 column_types=types,
+                include_columns=list(types),
                 null_values=list(MISSING),
                 strings_can_be_null=False,
                 decimal_point=dialect.decimal,
@@ -197,13 +242,15 @@ def _batches(
         )
 
 
-def _guessed(column: pa.Array, dialect: Dialect) -> pa.DataType:
-    """The narrowest type that all cells of the first block have."""
+def _guessed(column: pa.Array, dialect: Dialect) -> pa.DataType | None:
+    """The narrowest type that all cells have; None if all are missing."""
     texts = set(column.unique().to_pylist()).difference(MISSING)
-    if texts and all(map(WHOLE.fullmatch, texts)):
+    if not texts:
+        return None
+    if all(map(WHOLE.fullmatch, texts)):
         return pa.int64()
-    numbers = texts and all(map(dialect.plain.fullmatch, texts))
-    return pa.float64() if numbers and not any(map(LONG.fullmatch, texts)) else TEXT
+    numbers = all(map(dialect.plain.fullmatch, texts)) and not any(map(LONG.fullmatch, texts))
+    return pa.float64() if numbers else TEXT
 
 
 def _column(table: pa.Table, name: str, schema: Schema | None, dialect: Dialect) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.data.columns import codes_and_texts, is_number
+from fairsilo.data.columns import codes_and_texts, decimals_as_numbers, is_number
 from fairsilo.data.csv_file import check_names, read_csv
 from fairsilo.data.dialect import Dialect
 from fairsilo.data.schema import Schema
@@ -140,7 +140,4 @@ def _parquet(path: Path) -> pd.DataFrame:
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     # A named index becomes a column; unnamed row numbers are dropped.
     frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
-    for name in frame.columns:
-        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name]) == "decimal":
-            frame[name] = pd.to_numeric(frame[name])
-    return frame
+    return decimals_as_numbers(frame)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.compute import jax
+from fairsilo.arrays import Floats
 from fairsilo.engine.clientwise import Clientwise, federation_of, silos_of
 from fairsilo.engine.loop import drive
 from fairsilo.fairness.weigh import weighted
+from fairsilo.numerics import accelerated
 from fairsilo.partition.federation import Federation
 from fairsilo.question.base import Part, Problem, Question, Silo
 from fairsilo.question.model_sums import sums_of
@@ -20,7 +21,6 @@ from fairsilo.question.round import unflatten
 from fairsilo.solver import Agp
 from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
 from fairsilo.solver.strengths import Choosing
-from fairsilo.sums import Compiled, Rows, even, stack_silos
 
 Limit = float | tuple[float, ...]
 
@@ -47,18 +47,18 @@ class Pooled(Clientwise):
             problem.model.linear
             and problem.solver.order is Order.SECOND
             and problem.estimator != "local"
-            and (jax.default_backend() == "cpu" or isinstance(problem.penalty, Choosing))
+            and (not accelerated() or isinstance(problem.penalty, Choosing))
         ):
             return self._solve_at_once(problem, watch)
         return solve_many([problem], [self], [problem.epsilon], watch)[0][0]
 
     def _solve_at_once(self, problem: Problem, watch: Watch | None) -> Outcome:
         """Round by round, each one answer over all rows as a silo gives it over its own."""
-        model, rows = problem.model, self.rows(problem)
+        model, (asked, w, v) = problem.model, self._weighted(problem)
 
         def answer(query: Query, order: Order) -> Sums:
             at = (np.asarray(query.theta), np.asarray(query.mu))
-            vector = sums_of(model, order.value, *rows.leaves(), *at, problem.measure)  # type: ignore[arg-type]
+            vector = sums_of(model, order.value, asked.x, asked.y, w, v, *at, problem.measure)
             return unflatten(vector, order, model.size, len(problem.constraints), problem.measure)
 
         start = problem.start
@@ -66,12 +66,16 @@ class Pooled(Clientwise):
             problem.solver, answer, start, problem.limits, problem.rounds, watch, problem.penalty
         )
 
-    def rows(self, problem: Problem) -> Rows:
-        """The rows that a round asks about, weighed; under `local` with a leading axis of silos."""
+    def _weighted(self, problem: Problem) -> tuple[Federation, Floats, Floats]:
+        """The rows that a round asks about, w and v."""
         whole = federation_of(self.silos, problem) if problem.rest else self.federation
-        asked, w, v = weighted(
-            whole, problem.constraints, problem.estimator, self.silos[0].min_cell
-        )
+        return weighted(whole, problem.constraints, problem.estimator, self.silos[0].min_cell)
+
+    def rows(self, problem: Problem) -> Any:
+        """Weighted rows for the compiled loop; under `local` with a leading axis of silos."""
+        from fairsilo.sums import Rows, stack_silos
+
+        asked, w, v = self._weighted(problem)
         rows = Rows(asked.x, asked.y, w, v)  # type: ignore[arg-type]
         return stack_silos(rows, asked.offsets) if problem.estimator == "local" else rows
 
@@ -87,6 +91,9 @@ def solve_many(
 
     The problems differ in their rows and seed only. `thin` keeps a short history.
     """
+    from fairsilo.compute import jax
+    from fairsilo.sums import Compiled, even
+
     first = problems[0]
     tables = [engine.rows(one) for one, engine in zip(problems, engines, strict=True)]
     rows = (

@@ -16,7 +16,6 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.coded import joined
-from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Mechanism
 from fairsilo.engine.clientwise import Clientwise
 from fairsilo.engine.loop import drive
@@ -63,9 +62,8 @@ class FromCells:
         loss, grad = losses.sum() / self.rows, gradients.sum(axis=0) / self.rows
         d, jac = self.weights @ losses[:-1], self.weights @ gradients[:-1]
         if order is Order.LAGRANGIAN:
-            return Sums(*map(jnp.asarray, (loss, d, grad + np.asarray(query.mu) @ jac)))
-        sums = Sums(*map(jnp.asarray, (loss, d, grad, jac)))
-        return replace(sums, hess=jnp.asarray(self.hess)) if order is Order.SECOND else sums
+            return Sums(loss, d, grad + np.asarray(query.mu) @ jac)
+        return Sums(loss, d, grad, jac, self.hess if order is Order.SECOND else None)
 
     def noise(self, deviation: float) -> float:
         """The standard deviation of a coordinate of grad L: the noise of all cells, over m."""

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
-from fairsilo.compute import jnp
 from fairsilo.errors import FairSiloWarning
 from fairsilo.estimator.declared import (
     declared_classes,
@@ -383,9 +382,8 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         only = kept.plain()
         if only and kept.model == "lr":
-            layer = only.model.unravel(jnp.asarray(only.theta))
-            self.coef_ = np.asarray(layer["weight"]).T
-            self.intercept_ = np.asarray(layer["bias"])
+            self.intercept_, *rows = only.theta.reshape(-1, only.model.outputs)
+            self.coef_ = np.transpose(rows)
 
     def _rows(self, X: Any, sensitive_features: Any) -> tuple[Table, Ints]:
         """Encode new rows and look up their groups."""

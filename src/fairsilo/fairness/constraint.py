@@ -27,6 +27,8 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints, Mask, Summed
 from fairsilo.errors import FairSiloError
 
+Measure = Literal["loss", "rate"]
+"""What of a row the constraints weigh: its loss, or whether it is predicted wrong."""
 Estimator = Literal["mean", "pooled", "local"]
 ESTIMATORS: tuple[Estimator, ...] = ("mean", "pooled", "local")
 

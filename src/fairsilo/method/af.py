@@ -30,7 +30,6 @@ category drawn apart have the same mean squared distance to a row as one drawn t
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.compute import jax
 from fairsilo.engine.base import Engine
 from fairsilo.method.base import Method, Trained, only_pair
 from fairsilo.predictor.base import Plain
@@ -131,15 +130,14 @@ class _Log:
         """One question."""
         self.gap, self.residual = gap, residual
         values = (loss, [gap], [0.0], step, residual, max(abs(gap) - self.tau, 0.0))
-        record = Record(*(np.asarray(value) for value in values))  # type: ignore[arg-type]
+        record = Record(*(np.asarray(value) for value in values))
         self.records.append(record)
         if self.watch:
             self.watch(len(self.records), record)
 
     def history(self) -> Record:
         """Arrays with one entry per question."""
-        stacked: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *self.records)
-        return stacked
+        return Record.stacked(self.records)
 
 
 def covariance_row(sums: AttackSums, paired: int) -> Floats:

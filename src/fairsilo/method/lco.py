@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.compute import jax, jnp
 from fairsilo.engine import Changed, Engine, Pooled
 from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
@@ -97,7 +96,7 @@ class _Game:
             before, self.turn = violated, self.turn + 1
         if np.sqrt(self.stands[1]) > TOLERANCE and status is Status.CONVERGED:
             status = Status.STALLED if self.turn >= TURNS else Status.RUNNING
-        history: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *self.records)
+        history = Record.stacked(self.records)
         return Outcome(self.theta, status, len(self.records), history)
 
     def _answer(self, query: Query, order: Order) -> Sums:
@@ -113,8 +112,8 @@ class _Game:
         """In the history: the plain loss, and as violation the root of what is amiss."""
         if not self.records or float(record.step) > 0 or number == 1:
             self.theta, self.stands = self.asked, (self.told[0], self.told[1])
-        loss, squares = map(jnp.asarray, self.stands)
-        self.records.append(replace(record, loss=loss, violation=jnp.sqrt(squares)))
+        loss, squares = map(np.asarray, self.stands)
+        self.records.append(replace(record, loss=loss, violation=np.sqrt(squares)))
         if self.watch:
             self.watch(len(self.records), self.records[-1])
 

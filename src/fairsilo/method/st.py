@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairsilo.arrays import Floats
-from fairsilo.compute import jax
+from fairsilo.arrays import Floats, leafwise
 from fairsilo.engine import Engine, Pooled, federation_of, solve_many
 from fairsilo.engine.pooled import Limit
 from fairsilo.fairness.constraint import Totals, count_cells
@@ -115,7 +114,7 @@ def summarise(outcomes: Sequence[Outcome]) -> Outcome:
             ]
         )
 
-    every: Record = jax.tree.map(line_up, *(outcome.history for outcome in outcomes))
+    every: Record = leafwise(line_up, *(outcome.history for outcome in outcomes))
     history = Record(
         loss=every.loss.mean(0),
         d=every.d.mean(0),
@@ -186,7 +185,7 @@ class Separate(Question, kind="separate"):
         silos, pairs = vector[0], len(problem.constraints)
         rounds, loss, residual, violation, *rest = vector[5:] / silos
         values = (loss, rest[:pairs], rest[pairs:], 0.0, residual, violation)
-        history = Record(*(np.asarray([value]) for value in values))  # type: ignore[arg-type]
+        history = Record(*(np.asarray([value]) for value in values))
         ended = Status.RUNNING if vector[3] > 0.5 else Status.CONVERGED
         status = Status.DIVERGED if vector[4] > 0.5 else ended
         return Told(Outcome(np.zeros(0), status, max(round(rounds), 1), history), notes_of(vector))

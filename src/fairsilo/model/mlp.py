@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from fairsilo.compute import Array, jax
+from fairsilo.arrays import Array
 from fairsilo.model.base import Model, Params
 from fairsilo.model.linear import apply_dense, apply_small, init_dense
 
@@ -14,6 +14,8 @@ def mlp(features: int, classes: int = 2, hidden: tuple[int, ...] = (8, 4)) -> Mo
     sizes = (features, *hidden, outputs)
 
     def init(key: Array) -> Params:
+        from fairsilo.compute import jax
+
         keys = jax.random.split(key, len(sizes) - 1)
         return [
             init_dense(k, inputs, outs)
@@ -21,6 +23,8 @@ def mlp(features: int, classes: int = 2, hidden: tuple[int, ...] = (8, 4)) -> Mo
         ]
 
     def apply(layers: Params, x: Array) -> Array:
+        from fairsilo.compute import jax
+
         x = apply_dense(layers[0], x)
         for layer in layers[1:]:
             x = apply_small(layer, jax.nn.relu(x))

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.compute import jnp
 from fairsilo.data.encoder import Encoder
 from fairsilo.data.hot import width_of
 from fairsilo.data.schema import Number
@@ -106,5 +105,5 @@ def _layers(model: Model, theta: Floats) -> list[tuple[Floats, Floats]]:
         return [(matrix[0], matrix[1:])]
     if not model.relu:
         return []
-    params = model.unravel(jnp.asarray(theta))
+    params = model.unravel(theta)
     return [(np.asarray(one["bias"]), np.asarray(one["weight"])) for one in params]

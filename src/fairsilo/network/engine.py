@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.compute import jax
 from fairsilo.data.schema import Schema
 from fairsilo.engine.base import Changed, answers
 from fairsilo.engine.loop import drive
@@ -158,7 +157,7 @@ class Network:
                     # Sums at a point that all silos answered for would, asked for again without
                     # one of them, show that one's part.
                     theta = self.theta
-        history: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *records)
+        history = Record.stacked(records)
         return Outcome(ended.theta, ended.status, len(records), history)
 
     def watch(self, number: int, record: Record) -> None:

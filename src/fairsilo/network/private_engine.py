@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.compute import jax
 from fairsilo.dp import Budget, BudgetSpent, Ledger, deviation
 from fairsilo.dp.budget import accountant
 from fairsilo.engine import FromCells, solver_under_noise
@@ -114,7 +113,7 @@ class PrivateNetwork(Network):
                 "made: questions asked twice, or counting again after a loss, had spent their part "
                 "of the privacy budget"
             )
-        history: Record = jax.tree.map(lambda *leaves: np.stack(leaves), *records)
+        history = Record.stacked(records)
         # The point that could not be asked about is the one after the last step.
         return Outcome(self.theta, Status.RUNNING, len(records), history)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairsilo.data.columns import decimals_as_numbers
 from fairsilo.data.dialect import Dialect
 from fairsilo.data.schema import Schema
 from fairsilo.data.table import read_table
@@ -50,7 +51,4 @@ def read_sql(url: str, query: str) -> pd.DataFrame:
             raise FairSiloError(f"the query has two columns named {name!r}: rename one")
     if not len(frame):
         raise FairSiloError("the query gives no rows: check it")
-    for name in names:
-        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name]) == "decimal":
-            frame[name] = pd.to_numeric(frame[name])
-    return frame
+    return decimals_as_numbers(frame)

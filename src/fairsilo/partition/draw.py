@@ -52,7 +52,7 @@ def draw(
     if kind == "iid":
         # Every client holds a random sample of the rows; sizes differ by one at most.
         cuts = np.cumsum(equal_sizes(len(train), clients))[:-1]
-        parts = np.split(shuffled(train, rng), cuts)
+        parts = np.split(shuffled(train, rng) if clients > 1 else train, cuts)
     elif kind == "skewed":
         parts = skewed(train, y, clients, protected, rng)
     else:

@@ -38,17 +38,19 @@ class Federation:
         classes: int,
         clients: int | None = None,
     ) -> Federation:
-        """Sort rows by client (stable); rows of client -1 (test rows) are left out.
+        """Sort rows by client (stable), unless they are; rows of client -1 (test) are left out.
 
         `clients`: how many there are, some perhaps without a row; else those with rows count.
         """
-        order = np.argsort(client, kind="stable")
-        order = order[np.searchsorted(client[order], 0) :]
-        if not order.size:
+        order: Ints | slice = slice(None)
+        if (client < 0).any() or (np.diff(client) < 0).any():
+            order = np.argsort(client, kind="stable")[np.count_nonzero(client < 0) :]
+        client = client[order]
+        if not client.size:
             raise FairSiloError(
                 "there are no training rows: lower `test_fraction` or give more rows"
             )
-        sizes = np.bincount(client[order], minlength=clients or 0)
+        sizes = np.bincount(client, minlength=clients or 0)
         if clients is None:
             sizes = sizes[sizes > 0]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

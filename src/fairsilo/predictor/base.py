@@ -1,7 +1,6 @@
 """A trained model as its user sees it: rows in, probabilities, classes and losses out."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,10 +8,8 @@ import numpy.typing as npt
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Coded, Table
-from fairsilo.compute import jax
 from fairsilo.model.base import Model
 from fairsilo.model.scores import linear_scores, losses_of, probabilities_of
-from fairsilo.sums.coded import placed
 
 BLOCK = 1 << 15
 """Rows that a network scores at a time."""
@@ -31,17 +28,15 @@ class Predictor(Protocol):
         """The loss of every row."""
 
 
-@partial(jax.jit, static_argnames="model")
-def _scores(model: Model, theta: jax.Array, x: Any) -> jax.Array:
-    return model.scores(theta, x)
-
-
 def scores_of(model: Model, theta: Floats, x: Table) -> Floats:
     """Scores (n, outputs): of logistic regression by NumPy, of others compiled, block by block."""
     if model.linear:
         return linear_scores(theta, x, model.classes)
+    from fairsilo.sums.coded import placed
+    from fairsilo.sums.rows import compiled_scores
+
     parts = [x[start : start + BLOCK] for start in range(0, max(len(x), 1), BLOCK)]
-    each = [_scores(model, theta, placed(filled(part)))[: len(part)] for part in parts]
+    each = [compiled_scores(model, theta, placed(filled(part)))[: len(part)] for part in parts]
     return np.concatenate(each)
 
 

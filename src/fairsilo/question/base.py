@@ -18,13 +18,12 @@ from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.coded import Table
 from fairsilo.dp import Clip, Message, Plan, Release
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator
+from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator, Measure
 from fairsilo.model.base import Model
 from fairsilo.predictor.base import Predictor
 from fairsilo.solver.base import Solver
 from fairsilo.solver.penalty import Penalty
 from fairsilo.solver.strengths import Choosing
-from fairsilo.sums.rows import Measure
 
 if TYPE_CHECKING:
     from fairsilo.data.schema import Schema

@@ -12,16 +12,14 @@ one more. A silo's messages are sums over cells, not divided by anything:
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.compute import jnp
 from fairsilo.dp import Clip, Message, Release
 from fairsilo.fairness.constraint import Constraint, count_cells
 from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit, fitting
-from fairsilo.sums.clipped import clipped_curvature, clipped_outcomes, clipped_sums
-from fairsilo.sums.rows import Rows, padded
 
 Places = list[tuple[int, int]]
 """Cells as pairs (group, class)."""
@@ -98,8 +96,10 @@ class Cells(Noisy, kind="cells", moving=True, additive=True):
 
     def messages(self, problem: Problem, silo: Silo) -> Sequence[Message]:
         """Gradients, losses and, where asked for, the curvature."""
+        from fairsilo.sums.clipped import clipped_curvature, clipped_sums
+
         plan, clip = promised(problem).plan, promised(problem).clip
-        part, model, theta = silo.train, problem.model, jnp.asarray(self.theta)
+        part, model, theta = silo.train, problem.model, self.theta
         inside = members(part.y, part.s, self.cells(problem))
         rows = _rows(part, np.vstack([inside, 1 - inside.sum(axis=0, keepdims=True)]))
         losses, gradients = clipped_sums(model, rows, theta, clip.gradient, clip.loss)
@@ -144,10 +144,12 @@ class Outcomes(Noisy, kind="outcomes", additive=True):
 
     def messages(self, problem: Problem, silo: Silo) -> Sequence[Message]:
         """One message."""
+        from fairsilo.sums.clipped import clipped_outcomes
+
         plan, clip, part = promised(problem).plan, promised(problem).clip, silo.train
         every = [(g, c) for g in range(problem.groups) for c in range(problem.classes)]
         rows = _rows(part, members(part.y, part.s, every))
-        found = clipped_outcomes(problem.model, rows, jnp.asarray(self.theta), clip.loss)
+        found = clipped_outcomes(problem.model, rows, self.theta, clip.loss)
         return [Message("outcomes", np.asarray(found).ravel(), reach(clip), plan.final)]
 
     def releases(self, problem: Problem) -> list[Release]:
@@ -178,7 +180,9 @@ def _triangle(size: int) -> tuple[tuple[Ints, Ints], Floats]:
     return upper, np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
 
 
-def _rows(part: Part, inside: Floats) -> Rows:
+def _rows(part: Part, inside: Floats) -> Any:
     """The rows, with their cells in the place of v."""
+    from fairsilo.sums.rows import Rows, padded
+
     rows = Rows(part.x, part.y, np.ones(len(part)), inside)  # type: ignore[arg-type]
     return padded(rows, 0, len(part))

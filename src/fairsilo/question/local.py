@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.compute import jnp
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
 from fairsilo.question.model_sums import sums_of
 from fairsilo.question.round import Round, numbers_up, unflatten, weighted_rows
@@ -82,5 +81,5 @@ class Local(Question, kind="local", moving=True):
     def read(self, problem: Problem, vector: Floats) -> tuple[Sums, float, float]:
         """The sums of the augmented Lagrangian, the plain loss and what is amiss, squared."""
         sums = unflatten(vector[:-2], Order.SECOND, problem.model.size, 0)
-        none = jnp.zeros((0, problem.model.size))
+        none = np.zeros((0, problem.model.size))
         return replace(sums, d=none[:, 0], jac=none), float(vector[-2]), float(vector[-1])

@@ -3,6 +3,9 @@
 It needs no compiler, so a silo answers its first question at once.
 """
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
@@ -11,6 +14,8 @@ from fairsilo.model.scores import linear_scores, losses_of, probabilities_of, sl
 
 SHARPNESS = 2.0
 """As in `model.loss`: how much steeper the smooth error is than the probability."""
+BLOCK = 1 << 20
+"""Rows that are summed at a time, so that what is in between stays small."""
 
 
 def linear_sums(
@@ -25,6 +30,23 @@ def linear_sums(
     measure: str = "loss",
 ) -> Floats:
     """L, D, gradients and the triangle of the Hessian, as one vector (see `round.unflatten`)."""
+    parts = [slice(start, start + BLOCK) for start in range(0, len(y) or 1, BLOCK)]
+    each = (_sums(order, x[b], y[b], w[b], v[:, b], theta, mu, classes, measure) for b in parts)
+    return reduce(add, each)
+
+
+def _sums(
+    order: str,
+    x: Table,
+    y: Ints,
+    w: Floats,
+    v: Floats,
+    theta: Floats,
+    mu: Floats,
+    classes: int,
+    measure: str,
+) -> Floats:
+    """`linear_sums` of one block."""
     scores = linear_scores(theta, x, classes)
     outputs, p = scores.shape[1], probabilities_of(scores)
     losses, slope = losses_of(scores, y), slopes_of(p, y, scores.shape[1])

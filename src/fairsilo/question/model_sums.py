@@ -8,13 +8,10 @@ import numpy as np
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
-from fairsilo.compute import jax, jnp
+from fairsilo.fairness.constraint import Measure
 from fairsilo.model.base import Model
 from fairsilo.question.lr_sums import linear_sums
 from fairsilo.solver.base import Order, Query, Sums
-from fairsilo.sums.rows import Measure, Rows, padded, row_sums
-
-_row_sums = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
 
 
 def sums_of(
@@ -31,9 +28,10 @@ def sums_of(
     """L, D, gradients and the triangle of the Hessian (Gauss-Newton matrix), as one vector."""
     if model.linear:
         return linear_sums(order, x, y, w, v, theta, mu, model.classes, measure)
+    from fairsilo.sums.rows import Rows, compiled_sums, padded
+
     rows = padded(Rows(x, y, w, v), 0, len(y))  # type: ignore[arg-type]
-    query = Query(jnp.asarray(theta), jnp.asarray(mu))
-    return flatten(_row_sums(model, Order(order), rows, query, measure))
+    return flatten(compiled_sums(model, Order(order), rows, Query(theta, mu), measure))
 
 
 def flatten(sums: Sums) -> Floats:

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.compute import jnp
-from fairsilo.fairness.constraint import Constraint, Totals
+from fairsilo.fairness.constraint import Constraint, Measure, Totals
 from fairsilo.fairness.weigh import weigh_silo
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
 from fairsilo.question.model_sums import sums_of
 from fairsilo.solver.base import Order, Sums
-from fairsilo.sums.rows import Measure
 
 ROUNDING = 1e-6
 """How far below zero a loss may be from rounding alone."""
@@ -134,12 +132,12 @@ def unflatten(
     d, vector = vector[:gaps], vector[gaps:]
     grad, vector = vector[:parameters], vector[parameters:]
     if order is Order.LAGRANGIAN:
-        return Sums(*map(jnp.asarray, (loss, d, grad)))
+        return Sums(loss, d, grad)
     size = constraints * parameters
     jac, vector = vector[:size].reshape(constraints, parameters), vector[size:]
     if order is Order.FIRST:
-        return Sums(*map(jnp.asarray, (loss, d, grad, jac)))
+        return Sums(loss, d, grad, jac)
     hess = np.zeros((parameters, parameters))
     rows, columns = np.triu_indices(parameters)
     hess[rows, columns] = hess[columns, rows] = vector
-    return Sums(*map(jnp.asarray, (loss, d, grad, jac, hess)))
+    return Sums(loss, d, grad, jac, hess)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +72,16 @@ class Prepared(Posed):
 
 
 class Tables(Clientwise):
-    """Silos in this process that have their tables, not yet encoded."""
+    """Silos in this process that have their tables, not yet encoded.
+
+    `client`, in ascending order, says whose row each is; a silo's table is a slice of the frame.
+    """
 
     def __init__(self, frame: pd.DataFrame, y: Ints, s: Ints, client: Ints, clients: int) -> None:
-        order = np.argsort(client, kind="stable")
-        cuts = np.searchsorted(client[order], np.arange(1, clients))
+        cuts = np.searchsorted(client, np.arange(clients + 1))
         nothing = np.zeros((len(y), 0))
-        none = Part(y[:0], s[:0], nothing[:0])
-        parts = np.split(order, cuts)
-        whole = Part(y, s, nothing, frame)
+        none, whole = Part(y[:0], s[:0], nothing[:0]), Part(y, s, nothing, frame)
+        parts = (slice(start, stop) for start, stop in pairwise(cuts))
         super().__init__([Silo(_rows(whole, rows), none) for rows in parts])
         self.index = np.arange(int(s.max(initial=0)) + 1)
 
@@ -92,7 +94,7 @@ class Tables(Clientwise):
         return Private(self.silos, mechanism)
 
 
-def _rows(part: Part, rows: Ints) -> Part:
+def _rows(part: Part, rows: slice) -> Part:
     return Part(part.y[rows], part.s[rows], part.x[rows], part.frame.iloc[rows])
 
 
@@ -140,8 +142,11 @@ def assemble(
     mechanism: Mechanism | None = None,
 ) -> Prepared:
     """From rows with class, group and client (TEST for a test row) to what training needs."""
-    trained, test = client >= 0, client == TEST
-    silos = Tables(frame[trained], y[trained], s[trained], client[trained], len(names))
+    test = client == TEST
+    # Training rows, silo by silo: the one copy of them that is made before they are encoded.
+    trained = np.argsort(client, kind="stable")[np.count_nonzero(client < 0) :]
+    owner, rows = client[trained], frame.iloc[trained]
+    silos = Tables(rows, y[trained], s[trained], owner, len(names))
     engine: Any = silos
     if mechanism is not None:
         mechanism.silos = silos.clients
@@ -150,12 +155,10 @@ def assemble(
     posed = pose(options, schema, engine, protected=protected, groups=groups, hidden=hidden)
     s = silos.index[s]
     shape = {"groups": len(posed.schema.groups), "classes": len(posed.schema.classes)}
-    x = posed.encoder.encode(frame[trained])
+    x = posed.encoder.encode(rows)
     prepared = Prepared(
         **vars(posed),
-        federation=Federation.of(
-            x, y[trained], s[trained], client[trained], clients=len(names), **shape
-        ),
+        federation=Federation.of(x, y[trained], s[trained], owner, clients=len(names), **shape),
         client_names=names,
         test_x=posed.encoder.encode(frame[test]),
         test_y=y[test],

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.arrays import Array, traced
+from fairsilo.numerics import library
 from fairsilo.solver.base import (
     Order,
     Query,
@@ -28,7 +29,7 @@ from fairsilo.solver.base import (
 )
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class AgpState:
     """theta^k, lambda_a^k, lambda_b^k and the record of the last answer."""
@@ -60,11 +61,12 @@ class Agp:
 
     def init(self, theta0: Array, epsilon: Array) -> AgpState:
         """theta as given, lambda = 0."""
-        zero = jnp.zeros_like(epsilon)
-        nothing = jnp.zeros((), theta0.dtype)
+        xp = library(theta0)
+        zero = xp.zeros_like(epsilon)
+        nothing = xp.zeros((), theta0.dtype)
         record = Record(nothing, zero, zero, nothing, nothing, nothing)
-        running = jnp.array(Status.RUNNING, jnp.int32)
-        return AgpState(theta0, zero, zero, epsilon, jnp.zeros((), jnp.int32), running, record)
+        running = xp.array(Status.RUNNING, xp.int32)
+        return AgpState(theta0, zero, zero, epsilon, xp.zeros((), xp.int32), running, record)
 
     def query(self, state: AgpState) -> Query:
         """theta^k and mu^k = lambda_a^k - lambda_b^k."""
@@ -72,24 +74,25 @@ class Agp:
 
     def step(self, state: AgpState, sums: Sums) -> AgpState:
         """One round: the primal and the dual step, both from theta^k."""
+        xp = library(state.theta)
         decays = (state.k // self.decay_every).astype(sums.grad.dtype)
         alpha = self.alpha * self.decay**decays
         theta = state.theta - alpha * sums.grad
         keep = 1 - self.gamma * self.beta
-        lambda_a = jnp.maximum(
+        lambda_a = xp.maximum(
             keep * state.lambda_a + self.beta * sums.d - self.beta * state.epsilon, 0
         )
-        lambda_b = jnp.maximum(
+        lambda_b = xp.maximum(
             keep * state.lambda_b - self.beta * sums.d - self.beta * state.epsilon, 0
         )
-        moved = jnp.abs(lambda_a - state.lambda_a) + jnp.abs(lambda_b - state.lambda_b)
-        off = jnp.maximum(jnp.max(moved, initial=0.0) / self.beta - self.width, 0)
-        residual = jnp.maximum(jnp.max(jnp.abs(sums.grad)), off)
+        moved = xp.abs(lambda_a - state.lambda_a) + xp.abs(lambda_b - state.lambda_b)
+        off = xp.maximum(xp.max(moved, initial=0.0) / self.beta - self.width, 0)
+        residual = xp.maximum(xp.max(xp.abs(sums.grad)), off)
         record = Record(
             loss=sums.loss,
             d=sums.d,
             mu=state.lambda_a - state.lambda_b,
-            step=alpha * jnp.max(jnp.abs(sums.grad)),
+            step=alpha * xp.max(xp.abs(sums.grad)),
             residual=residual,
             violation=violation(sums.d, state.epsilon),
         )
@@ -101,9 +104,9 @@ class Agp:
             (state.theta, state.lambda_a, state.lambda_b),
         )
         record = choose(finite, record, state.record)
-        status = jnp.where(
+        status = xp.where(
             finite,
-            jnp.where(residual <= self.tolerance, Status.CONVERGED, Status.RUNNING),
+            xp.where(residual <= self.tolerance, Status.CONVERGED, Status.RUNNING),
             Status.DIVERGED,
-        ).astype(jnp.int32)
+        ).astype(xp.int32)
         return AgpState(theta, lambda_a, lambda_b, state.epsilon, state.k + 1, status, record)

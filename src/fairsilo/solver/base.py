@@ -1,7 +1,7 @@
 """The interface of solvers: a solver asks queries, an engine answers with sums.
 
 A solver is a pure state machine over frozen states, so that the same code runs
-inside one compiled loop and against a network:
+inside one compiled loop, on arrays of JAX, and against a network, on arrays of NumPy:
 
     init(theta0, epsilon) -> state
     query(state)          -> Query: where to evaluate the sums
@@ -15,14 +15,16 @@ and sees the rows only through `Sums`. `K` may be zero: plain training.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from fairsilo.arrays import Floats
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.arrays import Array, Floats, leafwise, leaves, traced
+from fairsilo.numerics import library
 
 
 class Order(enum.Enum):
@@ -45,7 +47,7 @@ class Status(enum.IntEnum):
     STALLED = 3
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class Query:
     """Evaluate the sums at theta, the Lagrangian at multipliers mu = lambda_a - lambda_b."""
@@ -54,7 +56,7 @@ class Query:
     mu: Array
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class Sums:
     """The answer to a query: sums over rows, and so over silos."""
@@ -72,11 +74,11 @@ class Sums:
     """Hessian of L + mu.D, (p, p)."""
 
     def __add__(self, other: Sums) -> Sums:
-        total: Sums = jax.tree.map(jnp.add, self, other)
+        total: Sums = leafwise(operator.add, self, other)
         return total
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class Record:
     """A row of the history; values at the solver's current point."""
@@ -90,6 +92,12 @@ class Record:
     """KKT residual: stationarity and complementarity, max norm."""
     violation: Array
     """max_k max(|D_k| - epsilon_k, 0)."""
+
+    @classmethod
+    def stacked(cls, records: Sequence[Record]) -> Record:
+        """A history: arrays with one entry per record."""
+        history: Record = leafwise(lambda *each: np.stack(each), *records)
+        return history
 
 
 Watch = Callable[[int, Record], None]
@@ -165,7 +173,8 @@ def done(state: State) -> Array:
 
 def violation(d: Array, epsilon: Array) -> Array:
     """max_k max(|D_k| - epsilon_k, 0), zero without constraints."""
-    return jnp.max(jnp.maximum(jnp.abs(d) - epsilon, 0), initial=0.0)
+    xp = library(d)
+    return xp.max(xp.maximum(xp.abs(d) - epsilon, 0), initial=0.0)
 
 
 def kkt_residual(lagrangian_grad: Array, d: Array, mu: Array, epsilon: Array) -> Array:
@@ -175,17 +184,19 @@ def kkt_residual(lagrangian_grad: Array, d: Array, mu: Array, epsilon: Array) ->
     multiplier and slack must be zero: the smaller one counts. (Their product would call a small
     multiplier with a large slack complementary.)
     """
-    slack = jnp.maximum(epsilon - jnp.sign(mu) * d, 0)
-    complementarity = jnp.max(jnp.minimum(jnp.abs(mu), slack), initial=0.0)
-    return jnp.maximum(jnp.max(jnp.abs(lagrangian_grad)), complementarity)
+    xp = library(mu)
+    slack = xp.maximum(epsilon - xp.sign(mu) * d, 0)
+    complementarity = xp.max(xp.minimum(xp.abs(mu), slack), initial=0.0)
+    return xp.maximum(xp.max(xp.abs(lagrangian_grad)), complementarity)
 
 
 def all_finite(tree: Any) -> Array:
     """Whether every number in the tree is finite."""
-    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]
-    return jnp.all(jnp.stack(leaves))
+    each = (library(leaf).all(library(leaf).isfinite(leaf)) for leaf in leaves(tree))
+    return reduce(operator.and_, each)
 
 
 def choose(condition: Array, yes: Any, no: Any) -> Any:
     """`yes` where the (scalar) condition holds, else `no`, leaf by leaf."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+    xp = library(condition)
+    return leafwise(lambda a, b: xp.where(condition, a, b), yes, no)

@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairsilo.compute import Array, jax, jnp, solve_bent
+from fairsilo.arrays import Array, traced
+from fairsilo.numerics import library, put, solve_bent
 from fairsilo.solver.base import (
     Order,
     Query,
@@ -32,7 +33,7 @@ from fairsilo.solver.base import (
 from fairsilo.solver.subproblem import excess, merit, solve_dual
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class NewtonState:
     """The accepted point with its sums, and the trial point of the next query."""
@@ -79,28 +80,28 @@ class Newton:
 
     def init(self, theta0: Array, epsilon: Array) -> NewtonState:
         """The first trial is theta0 itself, which is always accepted."""
-        p, k = theta0.shape[0], epsilon.shape[0]
-        zero = jnp.zeros((), theta0.dtype)
-        none = jnp.zeros_like(epsilon)
+        xp, p, k = library(theta0), theta0.shape[0], epsilon.shape[0]
+        zero = xp.zeros((), theta0.dtype)
+        none = xp.zeros_like(epsilon)
         sums = Sums(
-            zero + jnp.inf, none, theta0 * 0, jnp.zeros((k, p), theta0.dtype), jnp.eye(p) * 1.0
+            zero + xp.inf, none, theta0 * 0, xp.zeros((k, p), theta0.dtype), xp.eye(p) * 1.0
         )
         return NewtonState(
             theta=theta0,
             mu=none,
             sums=sums,
-            past_loss=jnp.full(self.watch, -jnp.inf, theta0.dtype),
-            past_excess=jnp.zeros(self.watch, theta0.dtype),
+            past_loss=xp.full(self.watch, -xp.inf, theta0.dtype),
+            past_excess=xp.zeros(self.watch, theta0.dtype),
             trial=theta0,
             predicted=zero,
             damping=zero,
             rho=zero + self.rho,
             epsilon=epsilon,
-            k=jnp.zeros((), jnp.int32),
-            best_loss=zero + jnp.inf,
+            k=xp.zeros((), xp.int32),
+            best_loss=zero + xp.inf,
             best_excess=zero,
-            idle=jnp.zeros((), jnp.int32),
-            status=jnp.array(Status.RUNNING, jnp.int32),
+            idle=xp.zeros((), xp.int32),
+            status=xp.array(Status.RUNNING, xp.int32),
             record=Record(zero, none, none, zero, zero, zero),
         )
 
@@ -110,23 +111,24 @@ class Newton:
 
     def step(self, state: NewtonState, sums: Sums) -> NewtonState:
         """Accept or reject the trial, then solve for the next one."""
+        xp = library(state.theta)
         first = state.k == 0
         finite = all_finite(sums)
         before = merit(state.sums.loss, state.sums.d, state.epsilon, state.rho)
         after = merit(sums.loss, sums.d, state.epsilon, state.rho)
-        worst = jnp.max(state.past_loss + state.rho * state.past_excess)
-        noise = 1e-13 * (1 + jnp.abs(after))
+        worst = xp.max(state.past_loss + state.rho * state.past_excess)
+        noise = 1e-13 * (1 + xp.abs(after))
         accept = finite & (first | (after <= worst - 1e-4 * state.predicted + noise))
         past_loss, past_excess = choose(
             accept,
             (
-                jnp.roll(state.past_loss, 1).at[0].set(sums.loss),
-                jnp.roll(state.past_excess, 1).at[0].set(excess(sums.d, state.epsilon)),
+                put(xp.roll(state.past_loss, 1), 0, sums.loss),
+                put(xp.roll(state.past_excess, 1), 0, excess(sums.d, state.epsilon)),
             ),
             (state.past_loss, state.past_excess),
         )
-        theta = jnp.where(accept, state.trial, state.theta)
-        moved = jnp.max(jnp.abs(theta - state.theta))
+        theta = xp.where(accept, state.trial, state.theta)
+        moved = xp.max(xp.abs(theta - state.theta))
         kept: Sums = choose(accept, sums, state.sums)
         damping = self._next_damping(state, accept, before - after)
 
@@ -135,16 +137,16 @@ class Newton:
         residual = kkt_residual(kept.grad + kept.jac.T @ mu, kept.d, mu, state.epsilon)
         violated = violation(kept.d, state.epsilon)
         best = state.best_loss + state.rho * state.best_excess
-        better = accept & (first | (after < best - 1e-6 * jnp.abs(after)))
-        best_loss = jnp.where(better, sums.loss, state.best_loss)
-        best_excess = jnp.where(better, excess(sums.d, state.epsilon), state.best_excess)
-        idle = jnp.where(better, 0, state.idle + 1).astype(jnp.int32)
-        status = jnp.where(
+        better = accept & (first | (after < best - 1e-6 * xp.abs(after)))
+        best_loss = xp.where(better, sums.loss, state.best_loss)
+        best_excess = xp.where(better, excess(sums.d, state.epsilon), state.best_excess)
+        idle = xp.where(better, 0, state.idle + 1).astype(xp.int32)
+        status = xp.where(
             (residual <= self.tolerance) & (violated <= self.tolerance),
             Status.CONVERGED,
-            jnp.where(idle >= self.patience, Status.STALLED, Status.RUNNING),
+            xp.where(idle >= self.patience, Status.STALLED, Status.RUNNING),
         )
-        status = jnp.where(first & ~finite, Status.DIVERGED, status).astype(jnp.int32)
+        status = xp.where(first & ~finite, Status.DIVERGED, status).astype(xp.int32)
         record = Record(kept.loss, kept.d, mu, moved, residual, violated)
         return NewtonState(
             theta, mu, kept, past_loss, past_excess, trial, predicted, damping, rho, state.epsilon,
@@ -153,25 +155,26 @@ class Newton:
 
     def _next_damping(self, state: NewtonState, accept: Array, gain: Array) -> Array:
         """Levenberg-Marquardt: lower after a step as good as predicted, raise after a bad one."""
-        ratio = gain / jnp.maximum(state.predicted, 1e-300)
-        lowered = jnp.where(state.damping < 1e-6, 0.0, state.damping / 8)
-        kept = jnp.where(
-            ratio > 0.75, lowered, jnp.where(ratio < 0.25, state.damping * 2, state.damping)
+        xp = library(state.theta)
+        ratio = gain / xp.maximum(state.predicted, 1e-300)
+        lowered = xp.where(state.damping < 1e-6, 0.0, state.damping / 8)
+        kept = xp.where(
+            ratio > 0.75, lowered, xp.where(ratio < 0.25, state.damping * 2, state.damping)
         )
-        raised = jnp.maximum(state.damping * 10, 1e-3)
-        damping = jnp.where(accept, kept, raised)
-        return jnp.where(state.k == 0, state.damping, damping)
+        raised = xp.maximum(state.damping * 10, 1e-3)
+        damping = xp.where(accept, kept, raised)
+        return xp.where(state.k == 0, state.damping, damping)
 
     def _solve(
         self, theta: Array, sums: Sums, damping: Array, state: NewtonState
     ) -> tuple[Array, Array, Array, Array]:
         """The next trial, its multipliers, the predicted gain and the penalty."""
-        epsilon, rho = state.epsilon, state.rho
+        xp, epsilon, rho = library(theta), state.epsilon, state.rho
         assert sums.jac is not None
         assert sums.hess is not None
-        right = jnp.concatenate([sums.grad[None], sums.jac]).T
+        right = xp.concatenate([sums.grad[None], sums.jac]).T
         hess = (sums.hess + sums.hess.T) / 2
-        over = solve_bent(hess, damping, jnp.asarray(self.ridge, hess.dtype), right)
+        over = solve_bent(hess, damping, xp.asarray(self.ridge, hess.dtype), right)
         g_over, j_over = over[:, 0], over[:, 1:].T
         mu = solve_dual(j_over @ sums.jac.T, j_over @ sums.grad - sums.d, epsilon, rho, state.mu)
         along = -(g_over + j_over.T @ mu)
@@ -183,7 +186,7 @@ class Newton:
         )
         # A multiplier is at rho and the linearised constraint is still violated: raise rho.
         short = (violation(linear, epsilon) > self.tolerance) & (
-            jnp.max(jnp.abs(mu), initial=0.0) > 0.99 * rho
+            xp.max(xp.abs(mu), initial=0.0) > 0.99 * rho
         )
-        rho = jnp.where(short, jnp.minimum(4 * rho, self.rho_max), rho)
+        rho = xp.where(short, xp.minimum(4 * rho, self.rho_max), rho)
         return theta + along, mu, predicted, rho

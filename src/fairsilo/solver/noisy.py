@@ -18,7 +18,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairsilo.compute import Array, eigh, jax, jnp
+from fairsilo.arrays import Array, traced
+from fairsilo.numerics import eigh, library
 from fairsilo.solver.base import (
     Order,
     Query,
@@ -32,7 +33,7 @@ from fairsilo.solver.base import (
 from fairsilo.solver.subproblem import solve_dual
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class NoisyState:
     """The current point, and the smoothed estimates of D and its gradients."""
@@ -77,16 +78,17 @@ class Noisy:
 
     def init(self, theta0: Array, epsilon: Array) -> NoisyState:
         """The state at theta0, with multipliers zero."""
-        zero, none = jnp.zeros((), theta0.dtype), jnp.zeros_like(epsilon)
+        xp = library(theta0)
+        zero, none = xp.zeros((), theta0.dtype), xp.zeros_like(epsilon)
         return NoisyState(
             theta=theta0,
             mu=none,
             d=none,
-            jac=jnp.zeros((epsilon.shape[0], theta0.shape[0]), theta0.dtype),
-            moved=jnp.zeros_like(theta0),
+            jac=xp.zeros((epsilon.shape[0], theta0.shape[0]), theta0.dtype),
+            moved=xp.zeros_like(theta0),
             epsilon=epsilon,
-            k=jnp.zeros((), jnp.int32),
-            status=jnp.array(Status.RUNNING, jnp.int32),
+            k=xp.zeros((), xp.int32),
+            status=xp.array(Status.RUNNING, xp.int32),
             record=Record(zero, none, none, zero, zero, zero),
         )
 
@@ -96,29 +98,30 @@ class Noisy:
 
     def step(self, state: NoisyState, sums: Sums) -> NoisyState:
         """One step of the quadratic program, accepted whatever the losses."""
+        xp = library(state.theta)
         assert sums.jac is not None
         assert sums.hess is not None
-        gain = jnp.where(state.k == 0, 1.0, self.gain)
+        gain = xp.where(state.k == 0, 1.0, self.gain)
         d = (1 - gain) * (state.d + state.jac @ state.moved) + gain * sums.d
         jac = (1 - gain) * state.jac + gain * sums.jac
 
         values, vectors = eigh((sums.hess + sums.hess.T) / 2)
-        bent = jnp.maximum(values, 0) + self.ridge
+        bent = xp.maximum(values, 0) + self.ridge
         g, j = vectors.T @ sums.grad, jac @ vectors
         over = j / bent
-        rho = jnp.asarray(self.rho, d.dtype)
+        rho = xp.asarray(self.rho, d.dtype)
         mu = solve_dual(over @ j.T, over @ g - d, state.epsilon, rho, state.mu)
         moved = -vectors @ ((g + j.T @ mu) / bent)
 
         finite = all_finite(moved) & all_finite(sums)
-        moved = jnp.where(finite, moved, 0.0)
+        moved = xp.where(finite, moved, 0.0)
         residual = kkt_residual(sums.grad + jac.T @ mu, d, mu, state.epsilon)
         violated = violation(d, state.epsilon)
-        record = Record(sums.loss, d, mu, jnp.max(jnp.abs(moved)), residual, violated)
+        record = Record(sums.loss, d, mu, xp.max(xp.abs(moved)), residual, violated)
         last = state.k + 1 >= self.rounds
         settled = last & (residual <= self.tolerance) & (violated <= self.tolerance)
-        status = jnp.where(settled, Status.CONVERGED, Status.RUNNING)
-        status = jnp.where(finite, status, Status.DIVERGED).astype(jnp.int32)
+        status = xp.where(settled, Status.CONVERGED, Status.RUNNING)
+        status = xp.where(finite, status, Status.DIVERGED).astype(xp.int32)
         return NoisyState(
             state.theta + moved, mu, d, jac, moved, state.epsilon, state.k + 1, status, record
         )

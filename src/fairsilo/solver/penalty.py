@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fairsilo.arrays import Floats, Ints
-from fairsilo.compute import Array, jnp
+from fairsilo.arrays import Array, Floats, Ints
+from fairsilo.numerics import library
 from fairsilo.solver.base import Sums
 
 
@@ -70,9 +70,10 @@ class Penalty:
 
 def added(matrix: Floats | Array, theta: Array, sums: Sums) -> Sums:
     """The sums at theta with theta' P theta / 2 in loss, gradient and Hessian."""
-    p = jnp.asarray(matrix, theta.dtype)
+    xp = library(theta)
+    p = xp.asarray(matrix, theta.dtype)
     pull = p * theta if p.ndim == 1 else p @ theta
     hess = sums.hess
     if hess is not None:
-        hess = hess + (jnp.diag(p) if p.ndim == 1 else p)
+        hess = hess + (xp.diag(p) if p.ndim == 1 else p)
     return replace(sums, loss=sums.loss + theta @ pull / 2, grad=sums.grad + pull, hess=hess)

@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairsilo.compute import Array, jax, jnp
+from fairsilo.arrays import Array, traced
+from fairsilo.numerics import either, library
 from fairsilo.solver.base import Order, Query, Record, Status, Sums, choose, violation
 
 LEAST, MOST = 0.4, 2.5
@@ -27,7 +28,7 @@ LONGEST = 60
 """After so many renewals the solver gives up."""
 
 
-@jax.tree_util.register_dataclass
+@traced
 @dataclass(frozen=True)
 class RatesState:
     """The inner solver's state, the offsets, and the point to return."""
@@ -83,14 +84,14 @@ class Rates:
 
     def init(self, theta0: Array, epsilon: Array) -> RatesState:
         """The surrogate is taken for the truth until the first answer."""
-        p, k = theta0.shape[0], epsilon.shape[0]
-        zero, none = jnp.zeros((), theta0.dtype), jnp.zeros_like(epsilon)
-        jac = jnp.zeros((k, p), theta0.dtype) if self._follows else None
-        hess = jnp.eye(p, dtype=theta0.dtype) if self.order is Order.SECOND else None
-        never = jnp.zeros((), jnp.int32)
+        xp, p, k = library(theta0), theta0.shape[0], epsilon.shape[0]
+        zero, none = xp.zeros((), theta0.dtype), xp.zeros_like(epsilon)
+        jac = xp.zeros((k, p), theta0.dtype) if self._follows else None
+        hess = xp.eye(p, dtype=theta0.dtype) if self.order is Order.SECOND else None
+        never = xp.zeros((), xp.int32)
         return RatesState(
             inner=self.inner.init(theta0, self._aim(epsilon, never)),
-            sums=Sums(zero, jnp.concatenate([none, none]), theta0 * 0, jac, hess),
+            sums=Sums(zero, xp.concatenate([none, none]), theta0 * 0, jac, hess),
             offset=none,
             slope=none + 1,
             last_true=none,
@@ -100,7 +101,7 @@ class Rates:
             kept=never,
             theta=theta0,
             k=never,
-            status=jnp.array(Status.RUNNING, jnp.int32),
+            status=xp.array(Status.RUNNING, xp.int32),
             record=Record(zero, none, none, zero, zero, zero),
         )
 
@@ -113,44 +114,47 @@ class Rates:
         """A step of the inner solver; then, where the surrogate is off, new offsets."""
         if not self._follows:
             return self._step_by_truth(state, sums)
-        true, smooth = jnp.split(sums.d, 2)
+        xp = library(state.theta)
+        true, smooth = xp.split(sums.d, 2)
         # Before the first answer nothing is known of the offsets.
-        offset = jnp.where(state.k == 0, true - smooth, state.offset)
+        offset = xp.where(state.k == 0, true - smooth, state.offset)
         asked = self.query(state)
         inner = self.inner.step(state.inner, replace(sums, d=smooth + offset))
-        here: Sums = choose(jnp.all(inner.theta == asked.theta), sums, state.sums)
+        here: Sums = choose(xp.all(inner.theta == asked.theta), sums, state.sums)
         state = replace(state, inner=inner, sums=here, offset=offset)
-        true, smooth = jnp.split(here.d, 2)
+        true, smooth = xp.split(here.d, 2)
 
         width = self._width(state.epsilon, state.renewals)
         inner_record: Record = inner.record
         mu, settled = inner_record.mu, inner.status != Status.RUNNING
-        at_limit = jnp.sign(mu) * true >= state.epsilon - width
-        holds = jnp.all((jnp.abs(true) <= state.epsilon) & ((mu == 0) | at_limit))
-        off = jnp.max(jnp.abs(true - smooth - offset), initial=0.0)
+        at_limit = xp.sign(mu) * true >= state.epsilon - width
+        holds = xp.all((xp.abs(true) <= state.epsilon) & ((mu == 0) | at_limit))
+        off = xp.max(xp.abs(true - smooth - offset), initial=0.0)
         near = settled | (inner_record.residual <= 0.1 * off)
         renew = near & ~holds & (inner.status != Status.DIVERGED) & (state.renewals < LONGEST)
-        state = jax.lax.cond(renew, self._renewed, lambda same: same, state)
-        ended = jnp.where(holds, inner.status, Status.STALLED)
-        ended = jnp.where(inner.status == Status.DIVERGED, inner.status, ended)
-        status = jnp.where(settled & ~renew, ended, Status.RUNNING).astype(jnp.int32)
+        now = state
+        state = either(xp, renew, lambda: self._renewed(now), lambda: now)
+        ended = xp.where(holds, inner.status, Status.STALLED)
+        ended = xp.where(inner.status == Status.DIVERGED, inner.status, ended)
+        status = xp.where(settled & ~renew, ended, Status.RUNNING).astype(xp.int32)
         record = replace(inner_record, d=true, violation=violation(true, state.epsilon))
         return self._keep(replace(state, k=state.k + 1, status=status), inner.theta, record)
 
     def _renewed(self, state: RatesState) -> RatesState:
         """The inner solver, begun anew where it stands, with offsets from the true gaps there."""
-        true, smooth = jnp.split(state.sums.d, 2)
+        xp = library(state.theta)
+        true, smooth = xp.split(state.sums.d, 2)
         moved, followed = true - state.last_true, smooth - state.last_smooth
-        known = (jnp.abs(followed) > self.width / 4) & (state.renewals > 0)
-        slope = jnp.where(known, moved / jnp.where(known, followed, 1), state.slope)
-        slope = jnp.clip(slope, LEAST, MOST)
-        renewals = (state.renewals + 1).astype(jnp.int32)
+        known = (xp.abs(followed) > self.width / 4) & (state.renewals > 0)
+        slope = xp.where(known, moved / xp.where(known, followed, 1), state.slope)
+        slope = xp.clip(slope, LEAST, MOST)
+        renewals = (state.renewals + 1).astype(xp.int32)
         aim = self._aim(state.epsilon, renewals)
         # A secant step: where the true gap moves faster, ask for less of the surrogate's.
         mu = state.inner.record.mu
-        bound = (mu != 0) | (jnp.abs(true) > state.epsilon)
-        side = jnp.where(mu == 0, jnp.sign(true), jnp.sign(mu))
-        missing = jnp.where(bound, side * aim - true, 0)
+        bound = (mu != 0) | (xp.abs(true) > state.epsilon)
+        side = xp.where(mu == 0, xp.sign(true), xp.sign(mu))
+        missing = xp.where(bound, side * aim - true, 0)
         offset = true - smooth + (1 - 1 / slope) * missing
         fresh = self.inner.init(state.inner.theta, aim)
         kept = {
@@ -165,7 +169,7 @@ class Rates:
         )  # fmt: skip
 
     def _step_by_truth(self, state: RatesState, sums: Sums) -> RatesState:
-        true, _ = jnp.split(sums.d, 2)
+        true, _ = library(sums.d).split(sums.d, 2)
         inner = self.inner.step(state.inner, replace(sums, d=true))
         record = replace(inner.record, d=true, violation=violation(true, state.epsilon))
         return replace(
@@ -179,12 +183,14 @@ class Rates:
         better = within & ((state.kept == 0) | (record.loss < state.record.loss))
         take = (state.status == Status.CONVERGED) | (state.kept == 0) | better
         theta, record = choose(take, (theta, record), (state.theta, state.record))
-        kept = jnp.maximum(state.kept, within).astype(jnp.int32)
+        xp = library(theta)
+        kept = xp.maximum(state.kept, within).astype(xp.int32)
         return replace(state, theta=theta, record=record, kept=kept)
 
     def _width(self, epsilon: Array, renewals: Array) -> Array:
-        doubled = jnp.maximum(renewals - PATIENCE, 0) // EVERY
-        return jnp.minimum(self.width * 2.0 ** jnp.minimum(doubled, 30), epsilon)
+        xp = library(epsilon)
+        doubled = xp.maximum(renewals - PATIENCE, 0) // EVERY
+        return xp.minimum(self.width * 2.0 ** xp.minimum(doubled, 30), epsilon)
 
     def _aim(self, epsilon: Array, renewals: Array) -> Array:
         """The middle of what counts as at the limit."""

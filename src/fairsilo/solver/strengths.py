@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairsilo.arrays import Floats
-from fairsilo.compute import Array
+from fairsilo.arrays import Array, Floats
 from fairsilo.solver.base import Sums
 from fairsilo.solver.penalty import Penalty
 

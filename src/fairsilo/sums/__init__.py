@@ -2,11 +2,10 @@
 
 from fairsilo.sums.coded import Placed, Table, placed
 from fairsilo.sums.compiled import Compiled
-from fairsilo.sums.rows import Measure, Rows, even, local_sums, padded, row_sums, stack_silos
+from fairsilo.sums.rows import Rows, even, local_sums, padded, row_sums, stack_silos
 
 __all__ = [
     "Compiled",
-    "Measure",
     "Placed",
     "Rows",
     "Table",

@@ -20,6 +20,7 @@ from jax.sharding import Mesh
 
 from fairsilo.coded import Coded
 from fairsilo.compute import Array, jax, jnp, over_first_axis, quick_options
+from fairsilo.fairness.constraint import Measure
 from fairsilo.model.base import Model
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch, done
 from fairsilo.solver.penalty import added
@@ -29,7 +30,6 @@ from fairsilo.sums.rows import (
     LONG,
     PIECE,
     Answer,
-    Measure,
     Rows,
     in_blocks,
     in_pieces,

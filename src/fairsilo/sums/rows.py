@@ -18,21 +18,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairsilo.coded import dense
 from fairsilo.compute import Array, jax, jnp, one_by_one, over_first_axis
+from fairsilo.fairness.constraint import Measure
 from fairsilo.model.base import Model
 from fairsilo.model.loss import cross_entropy, curvature, error, error_curvature, smooth_error
 from fairsilo.solver.base import Order, Query, Sums
 from fairsilo.sums.blocks import over_blocks
 from fairsilo.sums.coded import Placed, Table, gram, placed
-
-Measure = Literal["loss", "rate"]
-"""What of a row the constraints weigh: its loss, or whether it is predicted wrong."""
 
 Answer = Callable[["Rows", Query], Sums]
 
@@ -127,6 +125,17 @@ def row_sums(
     grads = jax.vmap(lambda weights: pull_back(weights)[0])(jnp.concatenate([rows.w[None], rows.v]))
     hess = gauss_newton(model, rows.x, mixed, query.theta) if order is Order.SECOND else None
     return Sums(loss, d, grads[0], grads[1:], hess)
+
+
+compiled_sums = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
+"""`row_sums` as a program: what a silo answers with."""
+
+
+@partial(jax.jit, static_argnames="model")
+def compiled_scores(model: Model, theta: Array, x: Table) -> Array:
+    """The scores of rows, as a program."""
+    scores: Array = model.scores(theta, x)
+    return scores
 
 
 def _rate_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
