@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from fairsilo.coded import dense
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.fairness import Dgeo
 from fairsilo.fairness.weigh import weighted
@@ -65,7 +66,7 @@ def ratios(repeats: int) -> dict[str, object]:
     _, w, v = weighted(federation, prepared.constraints, "mean")
     model = logistic_regression(federation.x.shape[1])
     engine = Compiled(model, Rows(federation.x, federation.y, w, v), np.float32)  # type: ignore[arg-type]
-    x = jnp.asarray(federation.x, jnp.float32)
+    x = jnp.asarray(dense(federation.x), jnp.float32)
     contestants = {
         "bare, one run": lambda: bare_products(x, jnp.zeros(x.shape[1], x.dtype), ROUNDS),
         "ours, one run": agp_loop(engine, 1),

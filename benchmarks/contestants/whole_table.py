@@ -1,6 +1,6 @@
 """Whole programs on a folder of tables: scikit-learn, a PyTorch loop, our estimator, a generator.
 
-python whole_table.py sklearn|torch:PASSES|estimator|make:ROWS FOLDER [CATEGORY ...]
+python whole_table.py sklearn|torch:PASSES|estimator|make:ROWS|wide:ROWS FOLDER [CATEGORY ...]
 """
 
 import sys
@@ -11,6 +11,8 @@ import pandas as pd
 
 WIDTHS = (9, 5, 500, 220, 18, 9, 40, 30)
 """Values of the made-up table's categories; six numbers make it 14 columns."""
+WIDE = (5000,)
+"""Of a table with one wide category."""
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -73,21 +75,21 @@ def estimator(folder: Path, categories: list[str]) -> None:
     print("converged", model.converged_)
 
 
-def make(folder: Path, rows: int) -> None:
+def make(folder: Path, rows: int, widths: tuple[int, ...] = WIDTHS) -> None:
     """Parquet files of a million rows at most, one per client; the group is a category, too."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
-    effects = [rng.normal(0, 0.5, width) for width in WIDTHS]
+    effects = [rng.normal(0, 0.5, width) for width in widths]
     size = max(min(rows // 4, 1_000_000), 1)
     for k in range(rows // size):
-        codes = [rng.integers(0, width, size, np.int16) for width in WIDTHS]
+        codes = [rng.integers(0, width, size, np.int16) for width in widths]
         numbers = rng.standard_normal((6, size), np.float32)
         group = rng.integers(0, 2, size, np.int8)
         score = sum(effect[code] for effect, code in zip(effects, codes, strict=True))
         y = score + numbers.sum(axis=0) / 3 + 0.5 * group + rng.logistic(size=size) > 0
         table = {f"n{i}": one for i, one in enumerate(numbers)}
         for j, code in enumerate(codes):
-            names = [f"c{value}" for value in range(WIDTHS[j])]
+            names = [f"c{value}" for value in range(widths[j])]
             table[f"c{j}"] = pd.Categorical.from_codes(code, names)
         table |= {"g": pd.Categorical.from_codes(group, ["a", "b"]), "y": y.astype(np.int8)}
         pd.DataFrame(table).to_parquet(folder / f"client{k:02}.parquet", index=False)
@@ -96,10 +98,11 @@ def make(folder: Path, rows: int) -> None:
 if __name__ == "__main__":
     way, folder, *categories = sys.argv[1:]
     way, _, count = way.partition(":")
-    if way in ("torch", "make"):
+    if way in ("torch", "make", "wide"):
         {
             "torch": lambda: torch(Path(folder), categories, int(count)),
             "make": lambda: make(Path(folder), int(count)),
+            "wide": lambda: make(Path(folder), int(count), WIDE),
         }[way]()
     else:
         {"sklearn": sklearn, "estimator": estimator}[way](Path(folder), categories)
