@@ -10,7 +10,7 @@ logistic regression needs of X are three products, and each is a look-up or a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -59,6 +59,17 @@ class Layout:
     def radices(self, code: int) -> list[int]:
         """How many values each category of a code has, the blank included."""
         return [self.categories[category][1] + 1 for category in self.codes[code]]
+
+    @property
+    def places(self) -> list[tuple[int, int, int]]:
+        """For each category its code, how many values it has, and how much one adds to the code."""
+        found = {}
+        for code, categories in enumerate(self.codes):
+            stride = 1
+            for category, radix in zip(categories[::-1], self.radices(code)[::-1], strict=True):
+                found[category] = (code, radix, stride)
+                stride *= radix
+        return [found[category] for category in range(len(found))]
 
     def columns(self, code: int) -> Ints:
         """The columns of the dense matrix that a code speaks of."""
@@ -114,36 +125,30 @@ class Coded:
     def of(
         cls,
         widths: Sequence[int],
-        columns: Sequence[npt.NDArray[Any]],
+        columns: Iterable[npt.NDArray[Any]],
         rows: int,
         dtype: npt.DTypeLike = np.float64,
     ) -> Table:
         """From a column for each of `widths`: numbers, or values of a category, -1 for none.
 
-        Without any category the rows are a matrix already.
+        Columns are taken one by one, so that they need not be in memory together. Without any
+        category the rows are a matrix already.
         """
         layout = Layout.of(widths)
         numbers = aligned((rows, len(layout.numbers)), dtype)
-        numeric = [column for column, width in zip(columns, widths, strict=True) if not width]
-        for k, column in enumerate(numeric):
-            numbers[:, k] = column
-        if not layout.codes:
-            return numbers
-        pieces = [
-            (column, skipped)
-            for column, width in zip(columns, widths, strict=True)
-            for skipped in range(0, width, WIDEST)
-        ]
         codes = aligned((rows, len(layout.codes)), np.uint8)
-        for j, categories in enumerate(layout.codes):
-            together = np.zeros(rows, np.int64)
-            for category, radix in zip(categories, layout.radices(j), strict=True):
-                column, skipped = pieces[category]
+        codes[:] = 0
+        places, count = iter(layout.places), 0
+        for column, width in zip(columns, widths, strict=True):
+            if not width:
+                numbers[:, count] = column
+                count += 1
+            for skipped in range(0, width, WIDEST):
+                code, radix, stride = next(places)
                 value = column - skipped
                 value[(value < 0) | (value >= radix)] = radix - 1
-                together = together * radix + value
-            codes[:, j] = together
-        return cls(numbers, codes, layout)
+                codes[:, code] += (value * stride).astype(np.uint8)
+        return cls(numbers, codes, layout) if layout.codes else numbers
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -117,7 +117,7 @@ class Encoder:
 
     def encode(self, frame: pd.DataFrame, dtype: DTypeLike = np.float64) -> Table:
         """Encode a table: one row per row, numbers of that type, categories as codes."""
-        return Coded.of(self.widths, list(self._columns(frame)), len(frame), dtype)
+        return Coded.of(self.widths, self._columns(frame), len(frame), dtype)
 
     def transform(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Encode a table as the matrix itself: one column per feature name."""

@@ -67,8 +67,10 @@ def _read_folder(folder: Path, schema: Schema | None, dialect: Dialect | None) -
     typed = [] if schema is None else [*schema.vocabularies, *schema.numbers]
     for name, table in others:
         _check_alike(first_name, first, name, table, typed)
-    columns = {name: _joined([table[name] for table in tables.values()]) for name in first.columns}
     sizes = [len(table) for table in tables.values()]
+    # A file's column goes as soon as it is part of the whole.
+    names = list(first.columns)
+    columns = {name: _joined([table.pop(name) for table in tables.values()]) for name in names}
     owner = np.repeat(np.arange(len(sizes)), sizes)
     columns[CLIENT_COLUMN] = pd.Categorical.from_codes(owner, pd.Index(list(tables), dtype=object))
     return pd.DataFrame(columns, copy=False)

@@ -11,6 +11,7 @@ import numpy as np
 from fairsilo.arrays import Ints
 from fairsilo.coded import Table
 from fairsilo.errors import FairSiloError
+from fairsilo.partition.rows import by_client
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Federation:
         """
         order: Ints | slice = slice(None)
         if (client < 0).any() or (np.diff(client) < 0).any():
-            order = np.argsort(client, kind="stable")[np.count_nonzero(client < 0) :]
+            order = by_client(client)
         client = client[order]
         if not client.size:
             raise FairSiloError(

@@ -37,6 +37,7 @@ from fairsilo.errors import FairSiloError, FairSiloWarning
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.partition import TEST
 from fairsilo.partition.federation import Federation
+from fairsilo.partition.rows import by_client
 from fairsilo.question import Part, Silo
 from fairsilo.run.constraints import one_or_more, protected_of
 from fairsilo.run.options import Options
@@ -144,7 +145,7 @@ def assemble(
     """From rows with class, group and client (TEST for a test row) to what training needs."""
     test = client == TEST
     # Training rows, silo by silo: the one copy of them that is made before they are encoded.
-    trained = np.argsort(client, kind="stable")[np.count_nonzero(client < 0) :]
+    trained = by_client(client)
     owner, rows = client[trained], frame.iloc[trained]
     silos = Tables(rows, y[trained], s[trained], owner, len(names))
     engine: Any = silos
