@@ -40,7 +40,8 @@ def test_as_if_they_were_a_group_that_nobody_compares(tmp_path: Path, engine: st
     run = execute(options(tmp_path / "a.csv", engine=engine), baseline=False)
     other = execute(options(tmp_path / "b.csv", groups=("g0", "g1")), baseline=False)
     theta = run.trained.outcome.theta
-    assert theta == pytest.approx(other.trained.outcome.theta, abs=1e-7)
+    # Along directions that change no score (intercept and one-hot columns) rounding decides.
+    assert theta == pytest.approx(other.trained.outcome.theta, abs=1e-6)
     # Were they left out of the objective, too, the model would be another.
     frame[frame["group"].notna()].to_csv(tmp_path / "c.csv", index=False)
     less = execute(options(tmp_path / "c.csv"), baseline=False).trained.outcome.theta
