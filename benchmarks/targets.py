@@ -18,10 +18,10 @@ import pandas as pd
 from fairsilo.engine import Pooled
 from fairsilo.evaluate.metrics import accuracy, rate_gap
 from fairsilo.method.target import reach, search
-from fairsilo.run.measure import tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import plan
+from fairsilo.run.tallies import tally_of
 
 TARGETS = (0.01, 0.02, 0.05)
 

@@ -130,9 +130,9 @@ class Case:
     problem: Problem = PROBLEM
 
 
-def pack_evidence(claims: bool) -> Callable[[Any], Floats]:
+def pack_evidence(claims: bool, scores: bool = False) -> Callable[[Any], Floats]:
     def pack(seen: tuple[Evidence | None, Evidence]) -> Floats:
-        return np.concatenate([one.to_vector(claims) for one in seen if one is not None])
+        return np.concatenate([one.to_vector(claims, scores) for one in seen if one is not None])
 
     return pack
 
@@ -185,6 +185,9 @@ CASES: dict[str, Case] = {
     "columns": Case(Columns, pack_columns),
     "evaluate": Case(lambda: Evaluate(THETA), pack_evidence(False)),
     "evaluate, test": Case(lambda: Evaluate(THETA, test_only=True), pack_evidence(False)),
+    "evaluate, scored": Case(
+        lambda: Evaluate(THETA, scores="both"), pack_evidence(False, scores=True)
+    ),
     "evaluate, claimed": Case(lambda: Evaluate(THETA), pack_evidence(True), CLAIMED),
     "noisy-counts": Case(NoisyCounts, np.ravel),
     "noisy-columns": Case(NoisyColumns, np.asarray),

@@ -173,7 +173,9 @@ def show_worth(console: Console, metrics: Metrics) -> None:
     """What is to be known before any figure: that the model is of little use."""
     why = metrics.get("worth", {}).get("why")
     if why is not None:
-        console.print(Text(f"warning: this model is {why}", style="bold red"), soft_wrap=True)
+        console.print(
+            Text(f"warning: this model is {as_typed(why)}", style="bold red"), soft_wrap=True
+        )
 
 
 def _seconds(training: float, whole: float | None) -> str:

@@ -17,13 +17,13 @@ from fairsilo.method import METHODS, Trained
 from fairsilo.predictor import Committee
 from fairsilo.question import Problem
 from fairsilo.run.endings import ending, explain, idle_limit
-from fairsilo.run.measure import tally_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import begin, private_ending, spent, without
 from fairsilo.run.problem import plan
 from fairsilo.run.settle import settle
 from fairsilo.run.store import history
+from fairsilo.run.tallies import tally_of
 from fairsilo.run.train import Run
 from fairsilo.run.train import train as train_by
 

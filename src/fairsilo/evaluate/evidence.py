@@ -13,6 +13,7 @@ one silo did so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints, Summed
 from fairsilo.evaluate.intervals import Moments
 from fairsilo.evaluate.metrics import Side, finite, loss_sides, rate_sides
+from fairsilo.evaluate.scores import CELLS, ranked
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Constraint
 
@@ -85,6 +87,7 @@ class Evidence(Summed):
             np.where(small, 0.0, tally.losses),
             np.where(small, 0.0, tally.squares),
             None if small.any() else tally.claimed,
+            None if small.any() else tally.scores,
         )
         return cls(
             shown,
@@ -93,38 +96,56 @@ class Evidence(Summed):
             small.astype(np.int64),
         )
 
-    def to_vector(self, claims: bool = False) -> Floats:
-        """All of it as one vector, with the losses under claims or without."""
+    def to_vector(self, claims: bool = False, scores: bool = False) -> Floats:
+        """All of it as one vector, with the losses under claims and histograms or without."""
         tally, gaps = self.tally, (self.losses, self.rates)
         parts = [tally.counts, tally.losses, tally.squares, self.hidden]
         parts += [part for g in gaps for part in (g.silos, g.total, g.sure, g.variance)]
         if claims:
             none = np.zeros((2, *tally.losses.shape))
             parts.append(none if tally.claimed is None else tally.claimed)
+        if scores:
+            shape = score_shape(*tally.losses.shape)
+            parts.append(np.zeros(shape) if tally.scores is None else tally.scores)
         return np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
 
     @classmethod
     def from_vector(
-        cls, vector: Floats, groups: int, classes: int, pairs: int, claims: bool = False
+        cls,
+        vector: Floats,
+        groups: int,
+        classes: int,
+        pairs: int,
+        claims: bool = False,
+        scores: bool = False,
     ) -> Evidence:
         """What `to_vector` wrote, of one silo or of the sum of several."""
         cells = groups * classes
         sizes = [cells * classes, cells, cells, cells, *[pairs] * 8]
         counts, losses, squares, hidden, *gaps, rest = np.split(vector, np.cumsum(sizes))
         shape = (groups, classes)
-        claimed = rest.reshape(2, *shape) if claims else None
+        claimed = rest[: 2 * cells].reshape(2, *shape) if claims else None
+        counted = whole(rest[2 * cells * claims :]).reshape(score_shape(*shape)) if scores else None
         return cls(
             Tally(whole(counts).reshape(*shape, classes), losses.reshape(shape),
-                  squares.reshape(shape), claimed),
+                  squares.reshape(shape), claimed, counted),
             Gaps(*gaps[:4]),
             Gaps(*gaps[4:]),
             whole(hidden).reshape(shape),
         )  # fmt: skip
 
     @staticmethod
-    def length(groups: int, classes: int, pairs: int, claims: bool = False) -> int:
+    def length(
+        groups: int, classes: int, pairs: int, claims: bool = False, scores: bool = False
+    ) -> int:
         """How many numbers `to_vector` gives."""
-        return groups * classes * (classes + 3 + 2 * claims) + 8 * pairs
+        more = math.prod(score_shape(groups, classes)) if scores else 0
+        return groups * classes * (classes + 3 + 2 * claims) + 8 * pairs + more
+
+
+def score_shape(groups: int, classes: int) -> tuple[int, int, int, int]:
+    """The shape of a tally's histograms."""
+    return groups, len(ranked(classes)), 2, CELLS
 
 
 def whole(values: Floats) -> Ints:

@@ -20,6 +20,7 @@ import numpy as np
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.intervals import Moments
+from fairsilo.evaluate.scores import overall
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Constraint
 
@@ -156,6 +157,7 @@ def summary(
         "harmonic_mean": harmonic_mean(right, fairness),
         "rate_gap": deo(tally, constraints),
         "dgeo_pooled": dgeo_pooled(tally, constraints),
+        **({} if tally.scores is None else {"auc": overall(tally.scores)}),
     }
 
 

@@ -22,14 +22,19 @@ class Tally:
     claimed: Floats | None = None
     """Sums of the losses that a group's rows would have if they were of a class, and of their
     squares, (2, groups, classes); None if not requested. Demographic parity compares these."""
+    scores: Ints | None = None
+    """Histograms of probabilities, (groups, classes asked about, 2, cells), see `scores`; None if
+    not requested."""
 
     def __add__(self, other: Tally) -> Tally:
         both = self.claimed is not None and other.claimed is not None
+        scored = self.scores is not None and other.scores is not None
         return Tally(
             self.counts + other.counts,
             self.losses + other.losses,
             self.squares + other.squares,
             self.claimed + other.claimed if both else None,  # type: ignore[operator]
+            self.scores + other.scores if scored else None,  # type: ignore[operator]
         )
 
     @classmethod

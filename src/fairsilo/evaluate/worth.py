@@ -15,8 +15,11 @@ import numpy as np
 
 from fairsilo.evaluate.intervals import LEVEL, quantile
 from fairsilo.evaluate.metrics import accuracy, balanced_accuracy
+from fairsilo.evaluate.scores import auc_interval, overall
 from fairsilo.evaluate.tally import Tally
 
+RANKING = 0.55
+"""Above this AUC probabilities rank people, if not well."""
 MARGIN = 0.03
 """So much above a constant's balanced accuracy is hardly better."""
 
@@ -36,6 +39,9 @@ def worth(tally: Tally, classes: Sequence[str], common: int, models: int = 1) ->
         "useful": None if value is None else value >= chance + MARGIN,
         "why": None,
     }
+    if tally.scores is not None and models == 1 and len(classes) == 2:
+        found["auc"] = overall(tally.scores)
+        found["auc_interval"] = auc_interval(tally.scores[:, 0].sum(axis=0))
     if found["useful"] is False:
         found["why"] = _why(tally, classes, common, models, found)
     return found
@@ -71,4 +77,12 @@ def _why(
     own, constant = accuracy(tally), float(rows[common] / rows.sum())
     if own is not None and own <= constant:
         words += f"; accuracy is {own:.4f}, of a constant {constant:.4f}"
+    span = found.get("auc_interval")
+    if span is not None:
+        ranks = "still rank them" if span[0] > RANKING else "hardly rank them, either"
+        words += (
+            f"; its probabilities {ranks} (AUC {found['auc']:.3f}, with 95% confidence "
+            f"{span[0]:.3f} to {span[1]:.3f})"
+        )
+        words += ", so that another threshold would help: see `decide_at`" * (span[0] > RANKING)
     return words

@@ -11,8 +11,9 @@ from fairsilo.evaluate import Tally, clients_of
 from fairsilo.evaluate.intervals import Interval, largest_of, newcombe, wilson
 from fairsilo.experiment.endings import RATE
 from fairsilo.method import Trained
-from fairsilo.run.measure import bytes_sent, tallies_of_clients
+from fairsilo.run.measure import bytes_sent
 from fairsilo.run.prepare import Prepared
+from fairsilo.run.tallies import tallies_of_clients
 from fairsilo.solver import Agp, Order, Record, Solver
 from fairsilo.sums.compiled import CHUNK
 

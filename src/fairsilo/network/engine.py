@@ -171,7 +171,7 @@ class Network:
 
     def by_silo(self, problem: Problem) -> dict[str, Tally]:
         """Every silo's own training rows, where the server sees its last evaluation."""
-        whole = Evaluate(np.zeros(0))
+        whole = Evaluate(np.zeros(0), scores="test")
         seen = {name: whole.read(problem, part)[0] for name, part in self.entries[-1].parts.items()}
         return {name: one.tally for name, one in seen.items() if one is not None}
 

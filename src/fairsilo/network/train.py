@@ -146,7 +146,7 @@ def _evaluate(
     problem: Problem, engine: Network, theta: np.ndarray
 ) -> tuple[Evidence | None, Evidence]:
     seen: tuple[Evidence | None, Evidence] = engine.ask(
-        problem, Evaluate(np.asarray(theta), test_only=engine.agreed.dp is not None)
+        problem, Evaluate(np.asarray(theta), test_only=engine.agreed.dp is not None, scores="test")
     )
     return seen
 

@@ -6,8 +6,10 @@ import numpy as np
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.scores import counted
 from fairsilo.evaluate.tally import Tally
-from fairsilo.predictor.base import Plain
+from fairsilo.predictor.answers import Answered
+from fairsilo.predictor.base import Plain, Predictor
 from fairsilo.question.base import Part, Problem, Question, Silo, Unfit, fitting
 
 Seen = tuple[Evidence | None, Evidence]
@@ -27,20 +29,25 @@ class Evaluate(Question, kind="evaluate"):
     part: str = "all"
     """Which training rows: all, or those that each silo sets aside, or the rest of them."""
 
+    scores: str = ""
+    """Of which rows histograms of the probabilities, too: "test", "both" or none."""
+
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, or no numbers."""
         if self.theta.size:
             fitting(self, theta=(problem.model.size,))
         if self.part not in ("all", "rest", "aside"):
             raise Unfit(f"the part {self.part!r} of the training rows is unknown")
+        if self.scores not in ("", "test", "both"):
+            raise Unfit(f"the rows {self.scores!r} are unknown")
         if self.part != "all" and not problem.rest:
             raise Unfit("the problem sets no rows aside")
 
     def length(self, problem: Problem) -> int:
         """One or two pieces of evidence."""
         pairs, claims = len(problem.constraints), bool(problem.claims)
-        one = Evidence.length(problem.groups, problem.classes, pairs, claims)
-        return one if self.test_only else 2 * one
+        shape = (problem.groups, problem.classes, pairs, claims)
+        return sum(Evidence.length(*shape, scored) for scored in self._scored)
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the training rows, then of the test rows."""
@@ -48,32 +55,48 @@ class Evaluate(Question, kind="evaluate"):
         train = silo.aside(problem) if aside else silo.rows(problem, self.part == "rest")
         parts = [silo.test] if self.test_only else [train, silo.test]
         claims = bool(problem.claims)
-        return np.concatenate([self._of(problem, silo, p).to_vector(claims) for p in parts])
+        each = zip(parts, self._scored, strict=True)
+        vectors = [self._of(problem, silo, p, one).to_vector(claims, one) for p, one in each]
+        return np.concatenate(vectors)
 
-    def _of(self, problem: Problem, silo: Silo, part: Part) -> Evidence:
-        losses, labels = self._losses(problem, silo, part, part.y)
+    @property
+    def _scored(self) -> list[bool]:
+        """Of the training rows, if they are asked about, and of the test rows."""
+        test = self.scores != ""
+        return [test] if self.test_only else [self.scores == "both", test]
+
+    def _of(self, problem: Problem, silo: Silo, part: Part, scored: bool) -> Evidence:
+        model = self._model(problem, silo)
+        said = Answered.of(model, part.x, part.y, part.s)
+        plain = isinstance(model, Plain)
+        labels = (said if plain else model).labels(part.x, part.s, problem.seed)
         shape = {"groups": problem.groups, "classes": problem.classes}
-        tally = Tally.of(part.y, part.s, labels, losses, **shape)
+        tally = Tally.of(part.y, part.s, labels, said.lost, **shape)
+        if scored:
+            found = counted(said.chances, part.y, part.s, problem.groups)
+            tally = replace(tally, scores=found)
         if problem.claims:
             under = {
-                claim: self._losses(problem, silo, part, np.full_like(part.y, claim))[0]
+                claim: model.losses(part.x, np.full_like(part.y, claim), part.s)
                 for claim in problem.claims
             }
             tally = replace(tally, claimed=claimed(under, part.s, *problem.shape))
         return Evidence.of_silo(tally, problem.constraints, silo.min_cell if self.audit else 0)
 
-    def _losses(self, problem: Problem, silo: Silo, part: Part, y: Ints) -> tuple[Floats, Ints]:
-        """Losses as if the rows were of the classes y, and predicted classes."""
+    def _model(self, problem: Problem, silo: Silo) -> Predictor:
+        """The model that is asked about."""
         own = Plain(problem.model, self.theta) if self.theta.size else silo.own
         if own is None:
             raise Unfit("this silo has no model of its own in this training")
-        return own.losses(part.x, y, part.s), own.labels(part.x, part.s, problem.seed)
+        return own
 
     def read(self, problem: Problem, vector: Floats) -> Seen:
         """The evidence of all silos."""
-        parts = [vector] if self.test_only else np.split(vector, 2)
         shape = (*problem.shape, len(problem.constraints), bool(problem.claims))
-        *train, test = (Evidence.from_vector(part, *shape) for part in parts)
+        cut = Evidence.length(*shape, self._scored[0])
+        parts = [vector] if self.test_only else np.split(vector, [cut])
+        each = zip(parts, self._scored, strict=True)
+        *train, test = (Evidence.from_vector(part, *shape, one) for part, one in each)
         return (train[0] if train else None), test
 
     def implausible(self, problem: Problem, vector: Floats) -> str:

@@ -9,6 +9,7 @@ from fairsilo.report.blocks import page
 from fairsilo.report.sections.breakdown import pays
 from fairsilo.report.sections.cards import glance
 from fairsilo.report.sections.certificate import certificate
+from fairsilo.report.sections.curves import ranking
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.fair import fair
 from fairsilo.report.sections.settings import limits, settings
@@ -27,6 +28,7 @@ def run_page(
         [
             glance(facts),
             fair(facts),
+            *([shown] if (shown := ranking(facts)) is not None else []),
             *([certificate(metrics["certificate"])] if "certificate" in metrics else []),
             *(make(facts) for make in (pays, training, settings, limits)),
         ],

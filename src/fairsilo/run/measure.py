@@ -1,35 +1,31 @@
 """metrics.json: what is known of a trained model, from tallies of rows."""
 
-import itertools
 import resource
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
-from fairsilo.arrays import Ints
-from fairsilo.coded import Table
 from fairsilo.data.groups import NO_GROUP
 from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss, loss_gap, rate_gap
+from fairsilo.evaluate.scores import curves_of
 from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
-from fairsilo.predictor import Predictor
-from fairsilo.predictor.answers import on_own_rows
 from fairsilo.question import Problem
-from fairsilo.question.evaluate import claimed
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import HISTOGRAMS, SETUP_EXCHANGES, Posed, why_solver
+from fairsilo.run.tallies import tallies_of_clients, test_evidence
 from fairsilo.solver import Agp, Status
 from fairsilo.solver.penalty import Penalty
 
@@ -132,6 +128,7 @@ def measure(
             posed, problem.epsilon if limited else None, training.gaps, whole
         ),
         "constant": constant_metrics(posed, test[0].tally, training.common),
+        **_curves(posed, test),
         "worth": worth(whole, schema.classes, training.common, len(test)),
         "certificate": _certificate(
             options, posed, test, problem.epsilon if limited else None, seen.by_silo
@@ -240,33 +237,6 @@ def gaps_of(tally: Tally, constraint: Constraint) -> dict[str, float | None]:
     return {"loss": loss_gap(tally, constraint), "rate": rate_gap(tally, constraint)}
 
 
-def tallies_of_clients(
-    prepared: Prepared, trained: Sequence[Trained], seed: int
-) -> list[list[Tally]]:
-    """For each training, of each client's training rows, by the common model or by its own."""
-    federation = prepared.federation
-    found = []
-    answers = on_own_rows([one.predictors for one in trained], federation, seed)
-    for one, (labels, losses) in zip(trained, answers, strict=True):
-        own = itertools.cycle(one.predictors)
-        tallies = Tally.of_clients(
-            federation.y,
-            federation.s,
-            labels,
-            losses,
-            offsets=federation.offsets,
-            groups=federation.groups,
-            classes=federation.classes,
-        )
-        found.append(
-            [
-                _with_claims(tally, next(own), part.x, part.y, part.s, prepared)
-                for tally, part in zip(tallies, federation.parts(), strict=True)
-            ]
-        )
-    return found
-
-
 def bytes_sent(trained: Trained, clients: int, single: bool) -> dict[str, int]:
     """What all clients together sent and received in training; `single`: as float32."""
     times = (4 if single else 8) * clients * (trained.outcome.rounds + trained.rounds_before)
@@ -287,6 +257,7 @@ def without_figures(metrics: Metrics) -> Metrics:
         "train": emptied(metrics["train"]),
         "test": {**emptied(metrics["test"]), "cells": [], "claims": []},
         "worth": emptied(metrics["worth"]),
+        **({"curves": []} if "curves" in metrics else {}),
         "certificate": refuse("training diverged", metrics["certificate"]["limit"]),
         "constraints": [
             {**one, "train": emptied(one["train"]), "test": emptied(one["test"])}
@@ -296,49 +267,18 @@ def without_figures(metrics: Metrics) -> Metrics:
     }
 
 
-def tally_of(
-    predictor: Predictor, x: Table, y: Ints, s: Ints, prepared: Prepared, seed: int
-) -> Tally:
-    """Counts and losses of a predictor on some rows."""
-    groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
-    labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
-    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
-    return _with_claims(tally, predictor, x, y, s, prepared)
-
-
-def _with_claims(
-    tally: Tally, predictor: Predictor, x: Table, y: Ints, s: Ints, prepared: Prepared
-) -> Tally:
-    """The tally, with the losses under the classes that constraints claim."""
-    groups, classes = tally.losses.shape
-    claims = {one.claim for one in prepared.constraints if one.claim is not None}
-    if not claims:
-        return tally
-    under = {claim: predictor.losses(x, np.full_like(y, claim), s) for claim in claims}
-    return replace(tally, claimed=claimed(under, s, groups, classes))
-
-
 def _target_met(options: Options, train: Metrics) -> bool | None:
     """Whether the rates of the training rows are within the target; None without one."""
     gap = train.get("rate_gap")
     return None if options.target_deo is None or gap is None else gap <= options.target_deo
 
 
-def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:
-    """What the test rows say of a predictor: silo by silo where they belong to silos."""
-    schema, x, y, s = prepared.schema, prepared.test_x, prepared.test_y, prepared.test_s
-    predicted, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
-    owner = np.zeros_like(y) if prepared.test_client is None else prepared.test_client
-    shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
-    tallies = (
-        _with_claims(
-            Tally.of(y[of], s[of], predicted[of], losses[of], **shape),
-            predictor, x[of], y[of], s[of], prepared,
-        )
-        for of in (owner == k for k in range(int(owner.max(initial=0)) + 1))
-    )  # fmt: skip
-    pairs = prepared.cell_pairs
-    return reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
+def _curves(posed: Posed, test: Sequence[Evidence]) -> Metrics:
+    """How well the one model's probabilities rank and fit the test rows, by group."""
+    scores = test[0].tally.scores
+    if scores is None or len(test) > 1:
+        return {}
+    return {"curves": curves_of(scores, posed.schema.groups, posed.schema.classes)}
 
 
 def _claims(posed: Posed, test: Sequence[Evidence]) -> Metrics:

@@ -24,11 +24,12 @@ from fairsilo.question import Outcomes, Problem
 from fairsilo.question.cells import reach
 from fairsilo.run.again import noted
 from fairsilo.run.endings import ending
-from fairsilo.run.measure import Metrics, Training, measure, seen_here, test_evidence
+from fairsilo.run.measure import Metrics, Training, measure, seen_here
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import settle
+from fairsilo.run.tallies import test_evidence
 from fairsilo.run.train import Run
 from fairsilo.solver import Outcome, Status, Watch
 

@@ -13,11 +13,12 @@ from fairsilo.method.repair import train_and_repair
 from fairsilo.method.target import reach, search
 from fairsilo.question import Problem
 from fairsilo.run.again import noted
-from fairsilo.run.measure import Metrics, measure, on_average, seen_here, test_evidence
+from fairsilo.run.measure import Metrics, measure, on_average, seen_here
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import Settled, settle
+from fairsilo.run.tallies import test_evidence
 from fairsilo.solver import Watch
 
 
