@@ -7,9 +7,13 @@ words    of the SuperNode's log, by which `node` knows that its key is not regis
 names    through which `runtime` claims and answers what a SuperNode received. Where one is
          missing a silo cannot answer at all, and says so.
 control  names through which `fairsilo flower status` asks the SuperLink.
+tidying  of tasks that gave no sign of life, which a SuperLink does before every request of a node,
+         two milliseconds each, and holding its database. It is done once a second.
+layers   of Starlette, which a request passes in both servers: see `layers`. Where they are not as
+         expected they stay: slower, nothing else.
 
-Seen in flwr 1.41. Waits and names are compared with the installed version at the start and in the
-tests.
+Seen in flwr 1.41. All but the words are compared with the installed version at the start and in
+the tests.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.pace import pause
+from fairsilo.network.ops.wake import Wake
 
 LOOP = "flwr.supernode.start_client_internal"
 """The SuperNode's loop: sleeps 3 s after a look without a message, and looks for the worker's
@@ -63,10 +68,20 @@ CONTROL = {
     "flwr.supercore.interceptors": ("RuntimeVersionHttpInterceptor",),
 }
 """Through which the coordinator asks its SuperLink who is connected and how a run ended."""
+STATE = "flwr.supercore.corestate.sql_corestate", "SqlCoreState", "_cleanup_expired_task_tokens"
+"""The SuperLink's database and its tidying; a task expires a minute after its last sign of life."""
+TIDY_EVERY = 1.0
+"""Seconds between two of them."""
 LOOK_NODE = 1.0
 """At most so many seconds pass until an idle SuperNode asks the SuperLink again."""
+PATIENT = 4.0
+"""It waits at least so many times as long as the SuperLink took to say that there is nothing."""
 LOOK_ANSWER = 0.02
 """And until a busy one looks for its worker's answer, in its own memory."""
+LOOK_UNWOKEN = 0.25
+"""The same where the worker wakes it."""
+REMIND = 5.0
+"""Seconds after which a worker that has not answered is woken again."""
 CONTACT_EVERY = 1.0
 """Seconds between two touches of the file that says when the SuperLink answered last."""
 FIRST_WAIT = 0.03
@@ -76,9 +91,11 @@ FIRST_WAIT = 0.03
 class Pace:
     """In the place of `time` in the SuperNode's loop: short waits while there is work."""
 
-    def __init__(self, contact: str | None = None) -> None:
+    def __init__(self, contact: str | None = None, worker: Wake | None = None) -> None:
         self.worked = time.monotonic()
         self.contact, self.told = contact, 0.0
+        self.worker, self.woken = worker, -REMIND
+        self.slept = time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         """Wait less than the loop asks for; it does so only after the SuperLink answered."""
@@ -87,15 +104,31 @@ class Pace:
             Path(self.contact).touch()
         if seconds < 1:
             self.worked = time.monotonic()
-            time.sleep(LOOK_ANSWER)
+            self._await_answer()
         else:
-            time.sleep(pause(time.monotonic() - self.worked, LOOK_NODE, least=0.1))
+            now = time.monotonic()
+            # A SuperLink that is slow to answer has many who ask.
+            least = max(0.1, PATIENT * (now - self.slept))
+            time.sleep(pause(now - self.worked, LOOK_NODE, least))
+        self.slept = time.monotonic()
+
+    def _await_answer(self) -> None:
+        """The message has come whole: wake the worker, once, and wait for its word."""
+        if self.worker is None:
+            time.sleep(LOOK_ANSWER)
+            return
+        if time.monotonic() - self.woken >= REMIND:
+            self.woken = time.monotonic()
+            self.worker.tell()
+        if self.worker.wait(LOOK_UNWOKEN):
+            # The answer is there; or that to the message before, and the worker is woken next.
+            self.woken = -REMIND
 
 
-def shorten_node(contact: str | None = None) -> None:
+def shorten_node(contact: str | None = None, worker: Wake | None = None) -> None:
     """Shorten the waits of a SuperNode in this process, or say what is not as expected.
 
-    `contact`: a file to touch when the SuperLink answered.
+    `contact`: a file to touch when the SuperLink answered; `worker`: wakes the silo's worker.
     """
     loop = _module(LOOP)
     sources = {
@@ -103,7 +136,10 @@ def shorten_node(contact: str | None = None) -> None:
     }
     expect_sleeps(sources)
     shorten_pulls()
-    vars(loop)["time"] = Pace(contact)
+    vars(loop)["time"] = Pace(contact, worker)
+    if worker is not None:
+        # From now on it need not look by itself.
+        worker.tell()
 
 
 def expect_sleeps(sources: Mapping[str, str]) -> None:
@@ -121,6 +157,24 @@ def shorten_pulls() -> None:
     if not isinstance(defaults.get(BACKOFF), int | float):
         raise _changed(f"{PULLS}.pull_objects has no number as {BACKOFF}")
     defaults[BACKOFF] = FIRST_WAIT
+
+
+def tidy_seldom() -> None:
+    """Let a SuperLink in this process tidy up its tasks once a second, not before every request."""
+    module, owner, name = STATE
+    states = getattr(_module(module), owner, None)
+    tidy: Any = getattr(states, name, None)
+    if tidy is None or list(inspect.signature(tidy).parameters) != ["self"]:
+        raise _changed(f"{module}.{owner} has no {name} without arguments")
+    due: dict[int, float] = {}
+
+    def seldom(self: Any) -> None:
+        now = time.monotonic()
+        if now >= due.get(id(self), now):
+            due[id(self)] = now + TIDY_EVERY
+            tidy(self)
+
+    setattr(states, name, seldom)
 
 
 def expect_names(names: Mapping[str, tuple[str, ...]] = NAMES) -> None:

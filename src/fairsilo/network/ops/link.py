@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from importlib.metadata import entry_points
 
+from fairsilo.errors import FairSiloError
+from fairsilo.network.ops.internals import tidy_seldom
+from fairsilo.network.ops.layers import thin_layers
 from fairsilo.network.ops.parent import end_with_parent
 
 COMMAND = "flower-superlink"
@@ -13,6 +16,11 @@ COMMAND = "flower-superlink"
 def main() -> None:
     """Run the SuperLink in this process; its arguments are those of `flower-superlink`."""
     end_with_parent()
+    thin_layers()
+    try:
+        tidy_seldom()
+    except FairSiloError as error:
+        print(f"fairsilo: {error}; rounds take longer until then", file=sys.stderr, flush=True)
     sys.argv[0] = COMMAND
     (entry,) = entry_points(group="console_scripts", name=COMMAND)
     entry.load()()

@@ -11,7 +11,9 @@ from importlib.metadata import entry_points
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.internals import shorten_node
 from fairsilo.network.ops.keys import for_flower
+from fairsilo.network.ops.layers import thin_layers
 from fairsilo.network.ops.parent import end_with_parent
+from fairsilo.network.ops.wake import own_end
 
 COMMAND = "flower-supernode"
 KEY = "--auth-supernode-private-key"
@@ -34,10 +36,11 @@ class Heard(logging.Handler):
 def main() -> None:
     """Run the SuperNode in this process; its arguments are those of `flower-supernode`."""
     end_with_parent()
+    thin_layers()
     heard = Heard()
     logging.getLogger("flwr").addHandler(heard)
     try:
-        shorten_node(os.environ.get(CONTACT))
+        shorten_node(os.environ.get(CONTACT), own_end())
     except FairSiloError as error:
         slower = "rounds take seconds longer until then"
         print(f"fairsilo: {error}; {slower}", file=sys.stderr, flush=True)

@@ -24,6 +24,7 @@ from fairsilo.network.ops.health import serving
 from fairsilo.network.ops.node import CONTACT, REJECTED
 from fairsilo.network.ops.processes import environment, free_ports
 from fairsilo.network.ops.silo_health import SiloHealth
+from fairsilo.network.ops.wake import VARIABLE, ends
 from fairsilo.network.settings import Settings, read_settings
 
 HOST = "127.0.0.1"
@@ -41,19 +42,31 @@ PATIENCE = 4.0
 
 
 class Child:
-    """One of the two processes; `hopeless`: exit codes after which a new start is no use."""
+    """One of the two processes; `hopeless`: exit codes after which a new start is no use; `wake`:
+    its end of what both wake each other by."""
 
     def __init__(
-        self, name: str, arguments: Sequence[str], env: dict[str, str], hopeless: int | None = None
+        self,
+        name: str,
+        arguments: Sequence[str],
+        env: dict[str, str],
+        hopeless: int | None = None,
+        wake: socket.socket | None = None,
     ) -> None:
-        self.name, self.arguments, self.env, self.hopeless = name, arguments, env, hopeless
+        self.name, self.arguments, self.hopeless = name, arguments, hopeless
+        self.kept = () if wake is None else (wake.fileno(),)
+        self.env = env if wake is None else {**env, VARIABLE: str(wake.fileno())}
         self.due, self.delay, self.ends, self.why = 0.0, 0.0, 0, ""
         self.start()
 
     def start(self) -> None:
         """Start it, in a session of its own: Control-C reaches the program alone."""
         self.process = subprocess.Popen(
-            self.arguments, env=self.env, stdin=subprocess.PIPE, start_new_session=True
+            self.arguments,
+            env=self.env,
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=self.kept,
         )
         self.began, self.ended = time.monotonic(), False
 
@@ -109,16 +122,17 @@ def run_silo(
     env = environment(path.resolve().parent / ".flwr")
     before = signal.signal(signal.SIGTERM, _interrupt)
     children: list[Child] = []
-    with secret_file() as secret:
+    first, second = ends()
+    with first, second, secret_file() as secret:
         contact = secret.with_name("contact")
         env[CONTACT] = str(contact)
         look = SiloHealth(settings, children, contact)
         try:
             own = ["--port", str(chosen)]
             node = [*arguments, "--host", HOST, *own, "--superexec-auth-secret-file", str(secret)]
-            children.append(Child("SuperNode", _module("node", node), env))
+            children.append(Child("SuperNode", _module("node", node), env, wake=first))
             worker = [*own, "--secret-file", str(secret)]
-            children.append(Child("worker", _module("worker", worker), env, hopeless=2))
+            children.append(Child("worker", _module("worker", worker), env, 2, wake=second))
             say(f"silo {settings.name}: SuperNode and worker started, Control-C ends them")
             with serving(health_port, look):
                 while True:

@@ -19,12 +19,15 @@ from fairsilo.network.ops.bundle import digest, own_digest, refusal
 from fairsilo.network.ops.internals import expect_names
 from fairsilo.network.ops.pace import pause
 from fairsilo.network.ops.parent import end_with_parent
+from fairsilo.network.ops.wake import Wake, own_end
 
 if TYPE_CHECKING:
     from fairsilo.network.ops.runtime import Runtime, Work
 
 LOOK = 0.5
 """At most so many seconds pass until an idle worker asks its node again."""
+LOOK_UNWOKEN = 5.0
+"""The same where the node wakes it."""
 HOPELESS = 2
 """The exit code of a worker that would fail again: it is not started anew."""
 LOST = "a worker ended within an answer: the server is told, and may ask again"
@@ -54,11 +57,11 @@ def main() -> None:
     runtime = Runtime(options.port, secret.read_bytes(), secret.with_name("claimed"))
     if runtime.give_up():
         logging.getLogger("flwr").error("fairsilo: %s", LOST)
-    serve(runtime, own)
+    serve(runtime, own, own_end())
 
 
-def serve(runtime: Runtime, own: str) -> None:
-    """Claim and answer, one after the other."""
+def serve(runtime: Runtime, own: str, node: Wake | None = None) -> None:
+    """Claim and answer, one after the other; `node` wakes this process, and is told of answers."""
     import httpx
 
     log = logging.getLogger("flwr")
@@ -67,8 +70,12 @@ def serve(runtime: Runtime, own: str) -> None:
         try:
             kind = runtime.claim()
             if kind:
-                with runtime.alive():
-                    work_on(runtime, kind, own)
+                try:
+                    with runtime.alive():
+                        work_on(runtime, kind, own)
+                finally:
+                    if node is not None:
+                        node.tell()
                 worked, told = time.monotonic(), ""
         except httpx.HTTPStatusError as error:
             why = f"the SuperNode refused its worker ({error.response.status_code})"
@@ -80,8 +87,14 @@ def serve(runtime: Runtime, own: str) -> None:
             kind = ""
         except FairSiloError as error:
             log.error("fairsilo: %s", error)
-        if not kind:
-            time.sleep(pause(time.monotonic() - worked, LOOK))
+        if node is not None and node.heard and not runtime.ahead:
+            node.wait(LOOK_UNWOKEN)
+        elif not kind:
+            wait = pause(time.monotonic() - worked, LOOK)
+            if node is None:
+                time.sleep(wait)
+            else:
+                node.wait(wait)
 
 
 def work_on(runtime: Runtime, kind: str, own: str) -> None:
