@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 LOOK = 0.5
 """At most so many seconds pass until an idle worker asks its node again."""
-LOOK_UNWOKEN = 5.0
-"""The same where the node wakes it."""
+LOOK_UNWOKEN = 60.0
+"""The same where the node wakes it, once a message has come whole: who looks earlier has to wait
+for its parts."""
 HOPELESS = 2
 """The exit code of a worker that would fail again: it is not started anew."""
 LOST = "a worker ended within an answer: the server is told, and may ask again"
