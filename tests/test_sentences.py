@@ -27,7 +27,8 @@ COMMANDS = {
     "experiment/markdown.py": "the command that made a table, to be typed again",
 }
 ARGUMENTS = {
-    "network/ops/launch.py": "starts flwr, the SuperLink and silos",
+    "network/ops/flwr_command.py": "calls flwr",
+    "network/ops/launch.py": "starts the SuperLink and silos",
     "network/ops/node.py": "is started by program.py, and becomes Flower's node",
     "network/ops/program.py": "starts a silo's node and worker",
     "network/ops/superlink.py": "starts Flower's SuperLink",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.network.ops.certificates import CA
-from fairsilo.network.ops.launch import CONNECTION, home
+from fairsilo.network.ops.flwr_command import CONNECTION, home
 from fairsilo.network.ops.processes import command, environment
 from fairsilo.network.ops.workspace import Workspace
 

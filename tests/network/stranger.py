@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from fairsilo.network.ops.launch import CONNECTION, home
+from fairsilo.network.ops.flwr_command import CONNECTION, home
 from fairsilo.network.ops.processes import command, environment
 from fairsilo.network.ops.workspace import Workspace
 

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.aggregate import Patience
 from fairsilo.network.federation_file import FILE
+from fairsilo.network.journal import Journal
 from fairsilo.network.ops.bundle import code_digest
+from fairsilo.network.ops.flwr_command import RunConfig
+from fairsilo.network.ops.follow import JOURNAL, Interrupted, check_folder, follow
 from fairsilo.network.ops.keys import make_key
-from fairsilo.network.ops.launch import Interrupted, RunConfig, check_folder, follow
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.server import coordinate, ending
 from fairsilo.network.transport import Fault
@@ -286,6 +289,17 @@ def test_a_finished_run_is_replaced_only_on_purpose(tmp_path: Path) -> None:
     with pytest.raises(FairSiloError, match="has a finished run: give another `out`, or `over"):
         check_folder(RunConfig(out=tmp_path))
     for how in ({"overwrite": True}, {"resume": True}, {"audit": tmp_path}):
+        check_folder(RunConfig(out=tmp_path, **how))
+
+
+def test_an_interrupted_run_is_thrown_away_only_on_purpose(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / JOURNAL, "f" * 64, resume=False)
+    # Nothing was asked yet.
+    check_folder(RunConfig(out=tmp_path))
+    journal.note([Release("counts", 1.0)])
+    with pytest.raises(FairSiloError, match=r"interrupted run: use `resume` .* or `overwrite`"):
+        check_folder(RunConfig(out=tmp_path))
+    for how in ({"overwrite": True}, {"resume": True}, {"introduce": True}, {"audit": tmp_path}):
         check_folder(RunConfig(out=tmp_path, **how))
 
 

@@ -34,9 +34,11 @@ from fairsilo.network.federation_file import (
 from fairsilo.network.ledger import spend
 from fairsilo.network.ops.bundle import digest, own_digest
 from fairsilo.network.ops.certificates import make_certificates
-from fairsilo.network.ops.keys import make_key, read_public_key, silo_names
+from fairsilo.network.ops.draft import member
+from fairsilo.network.ops.keys import make_key, silo_names
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.settings import read_settings
+from fairsilo.secagg.keys import read_public_key
 from tests.network.silos import bounded
 
 runner = CliRunner()
@@ -68,7 +70,7 @@ def test_a_private_key_is_its_owners_alone_and_never_overwritten(tmp_path: Path)
     assert mode(tmp_path / "node.key") == 0o600
     assert line.startswith("ecdsa-sha2-nistp384 ")
     assert line.endswith(" bank")
-    read_public_key(line)
+    read_public_key("bank", line)
     with pytest.raises(FairSiloError, match="exists already"):
         make_key(tmp_path / "node.key", "bank")
 
@@ -111,12 +113,12 @@ def test_a_node_is_known_by_its_key_alone(consortium: tuple[Path, list[str]]) ->
     agreed = read_federation_file(folder / "work" / FILE)
     name = silo_names(agreed)
     line = (folder / "at" / "clinic" / "node.key.pub").read_text()
-    pem = read_public_key(line).public_bytes(
+    pem = read_public_key("clinic", line).public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     assert name(SimpleNamespace(public_key=pem)) == "clinic"
     make_key(folder / "other", "bank")
-    other = read_public_key((folder / "other.pub").read_text()).public_bytes(
+    other = read_public_key("bank", (folder / "other.pub").read_text()).public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     assert name(SimpleNamespace(public_key=other)) is None
@@ -343,8 +345,9 @@ def test_twins_are_refused(consortium: tuple[Path, list[str]]) -> None:
 
 
 def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FairSiloError, match="not an ECDSA key"):
-        read_public_key("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0n")
+    (tmp_path / "a.pub").write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0n")
+    with pytest.raises(FairSiloError, match=r"`silo` a: .*a\.pub is not an ECDSA key"):
+        member("a", tmp_path / "a.pub")
     agreed = {"name": "a b", "public_key": "x"}
     with pytest.raises(ValueError, match="pattern"):
         Member.model_validate(agreed)

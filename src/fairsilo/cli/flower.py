@@ -163,7 +163,7 @@ app.command()(left)
 def register(folder: Folder = Path()) -> None:
     """Tell the running SuperLink the silos' public keys; all other nodes are refused."""
     needs_flower()
-    from fairsilo.network.ops.launch import register as register_all
+    from fairsilo.network.ops.flwr_command import register as register_all
     from fairsilo.network.ops.workspace import Workspace
 
     space = Workspace(folder)
@@ -188,7 +188,9 @@ def run(
     wait: Wait = 60.0,
     wait_lost: WaitLost = 600.0,
     timeout: Timeout = 120.0,
-    overwrite: Annotated[bool, typer.Option(help="Replace a finished run in --out.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace a finished or interrupted run in --out.")
+    ] = False,
 ) -> None:
     """Train over the silos that are connected and write a run folder.
 
@@ -357,7 +359,8 @@ def _opened(folder: Path) -> Workspace:
 def _carry_out(space: Workspace, **settings: Any) -> None:
     """A run from its start to its end, told line by line."""
     from fairsilo.cli.flower_show import Rounds
-    from fairsilo.network.ops.launch import RunConfig, run_and_follow
+    from fairsilo.network.ops.flwr_command import RunConfig
+    from fairsilo.network.ops.follow import run_and_follow
 
     with Rounds("; --resume goes on with it" if "resume" in settings else "") as show:
         run_and_follow(space, RunConfig(**settings), show.watch)

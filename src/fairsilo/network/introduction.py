@@ -16,13 +16,12 @@ from fairsilo import __version__
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FederationFile, read_federation_file, readable
 from fairsilo.network.ops.bundle import code_digest
-from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.settings import read_settings
 from fairsilo.network.transport import Fault, Transport
 from fairsilo.network.vouch import unconfirmed
 from fairsilo.network.wire import VERSION, Record
 from fairsilo.secagg import load_node_key
-from fairsilo.secagg.keys import public_bytes
+from fairsilo.secagg.keys import public_bytes, read_public_key
 
 STEP = "introduce"
 TEXT = 200
@@ -40,7 +39,9 @@ def introduce(path: object) -> Record:
         members = {one.name: one.public_key for one in agreed.parties}
         if settings.key is not None and settings.name in members:
             own = public_bytes(load_node_key(settings.key).public_key())
-            about["key"] = own == public_bytes(read_public_key(members[settings.name]))
+            about["key"] = own == public_bytes(
+                read_public_key(settings.name, members[settings.name])
+            )
     except FairSiloError:
         about["unreadable"] = True
     content = json.dumps(about).encode()

@@ -27,9 +27,9 @@ from fairsilo.network.federation_file import FederationFile, read_federation_fil
 from fairsilo.network.introduction import introductions
 from fairsilo.network.journal import Journal
 from fairsilo.network.ops.bundle import code_digest
+from fairsilo.network.ops.follow import JOURNAL
 from fairsilo.network.ops.internals import shorten_pulls
 from fairsilo.network.ops.keys import silo_names
-from fairsilo.network.ops.launch import JOURNAL
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.secure import Secure
 from fairsilo.network.train import train_over

@@ -23,12 +23,12 @@ from fairsilo.network.approval import confirmed
 from fairsilo.network.audit_columns import check_columns
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import read
-from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.rows import split_rows
 from fairsilo.network.settings import Settings
 from fairsilo.network.silo import privacy_conflict
 from fairsilo.network.table import read_rows
 from fairsilo.secagg import load_node_key
+from fairsilo.secagg.keys import read_public_key
 
 
 @dataclass
@@ -104,7 +104,10 @@ def _another_key(settings: Settings, agreed: FederationFile) -> list[str]:
         own = load_node_key(settings.key).public_key().public_numbers()
     except FairSiloError as error:
         return [str(error)]
-    keys = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.parties}
+    keys = {
+        read_public_key(one.name, one.public_key).public_numbers(): one.name
+        for one in agreed.parties
+    }
     if keys.get(own) == settings.name:
         return []
     if settings.key.with_name(f"{settings.key.name}.new").exists():

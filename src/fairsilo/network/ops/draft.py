@@ -14,10 +14,10 @@ from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.model import MODELS
 from fairsilo.network.federation_file import FederationFile, Member
-from fairsilo.network.ops.keys import read_public_key
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import group_features, read
 from fairsilo.run.problem import blank_encoder, rounds_of, solver_name
+from fairsilo.secagg.keys import read_public_key
 
 SAME = (
     "groups", "protected_class", "method", "after", "model", "penalty", "estimator", "notion",
@@ -124,7 +124,13 @@ def member(name: str, path: Path) -> Member:
             f"`silo` {name}: {path} is a PRIVATE key, which must stay at the silo: take the .pub "
             "file, and have the silo make a new key"
         )
-    read_public_key(line)
+    try:
+        read_public_key(name, line)
+    except FairSiloError:
+        raise FairSiloError(
+            f"`silo` {name}: {path} is not an ECDSA key in OpenSSH's format: take the .pub file of "
+            "`fairsilo flower keygen`"
+        ) from None
     try:
         return Member(name=name, public_key=line)
     except ValidationError:

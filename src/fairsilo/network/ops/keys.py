@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FederationFile
-from fairsilo.secagg.keys import PASSPHRASE, is_locked, load_node_key
+from fairsilo.secagg.keys import PASSPHRASE, is_locked, load_node_key, read_public_key
 
 
 def make_key(private: Path, name: str, passphrase: str = "") -> str:
@@ -113,23 +113,12 @@ def write_secret(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
-def read_public_key(line: str) -> ec.EllipticCurvePublicKey:
-    """The key in one line of OpenSSH's format."""
-    try:
-        key = serialization.load_ssh_public_key(line.encode())
-    except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise FairSiloError(
-            "a silo's public key is not an ECDSA key in OpenSSH's format: take the .pub file of "
-            "`fairsilo flower keygen`"
-        )
-    return key
-
-
 def silo_names(agreed: FederationFile) -> Callable[[Any], str | None]:
     """Says which silo or witness a Flower node is: by its public key, None for any other node."""
-    known = {read_public_key(one.public_key).public_numbers(): one.name for one in agreed.parties}
+    known = {
+        read_public_key(one.name, one.public_key).public_numbers(): one.name
+        for one in agreed.parties
+    }
 
     def name(node: Any) -> str | None:
         try:

@@ -16,11 +16,11 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.chain import Past, change, short
 from fairsilo.network.federation_file import FederationFile, Member, read_federation_file
 from fairsilo.network.ops.draft import member
-from fairsilo.network.ops.keys import make_key, read_public_key
+from fairsilo.network.ops.keys import make_key
 from fairsilo.network.ops.workspace import Workspace, next_file
 from fairsilo.network.settings import Settings
 from fairsilo.secagg import load_node_key
-from fairsilo.secagg.keys import PASSPHRASE, is_locked, public_bytes
+from fairsilo.secagg.keys import PASSPHRASE, is_locked, public_bytes, read_public_key
 
 LARGEST = 100_000
 """Bytes that are read of a file about a new key."""
@@ -93,7 +93,7 @@ def rotate(settings: Settings, beside: Path) -> Rotation:
     old_key, new_key = load_node_key(key), load_node_key(new)
     agreed = read_federation_file(settings.federation)
     named = _silo(agreed, settings.name).public_key
-    if public_bytes(read_public_key(named)) == public_bytes(new_key.public_key()):
+    if public_bytes(read_public_key(settings.name, named)) == public_bytes(new_key.public_key()):
         kept = key.with_name(f"{key.name}.old-{agreed.fingerprint[:8]}")
         # There is a key at every moment, whenever this is interrupted.
         with contextlib.suppress(FileExistsError):

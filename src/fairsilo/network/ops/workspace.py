@@ -28,7 +28,6 @@ from fairsilo.network.ops import texts
 from fairsilo.network.ops.bundle import app_files
 from fairsilo.network.ops.certificates import CA, make_certificates
 from fairsilo.network.ops.deploy import silo_files, superlink_files
-from fairsilo.network.ops.keys import read_public_key
 from fairsilo.network.settings import ANSWERS
 
 ADDRESS = "address.txt"
@@ -103,8 +102,6 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
     """Write the folder; one that has a federation file already is not touched."""
     if (folder / FILE).exists():
         raise FairSiloError(f"{folder} has a federation file already: choose another folder")
-    for one in agreed.parties:
-        read_public_key(one.public_key)
     space = Workspace(folder)
     space.app.mkdir(parents=True, exist_ok=True)
     make_certificates(space.certificates, host)

@@ -1,0 +1,182 @@
+"""Flower's command `flwr` for a working folder: keys are registered, runs started and stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairsilo.data.files import write_atomic
+from fairsilo.errors import FairSiloError
+from fairsilo.network.ops.certificates import CA
+from fairsilo.network.ops.processes import command, environment, listens
+from fairsilo.network.ops.workspace import Workspace
+from fairsilo.progress import AUDIT_PROGRESS, PROGRESS, Progress
+
+CONNECTION = "federation"
+SIMULATION = "simulation"
+"""How FLWR_HOME names the connection to the SuperLink, and the one to a simulation here."""
+LAST = "last-run.json"
+"""In the working folder: where the run that was started last is written."""
+PATIENCE = 120.0
+"""Seconds that the SuperLink or a ServerApp has to come up, on a busy machine."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run is told beside the federation file."""
+
+    out: Path
+    resume: bool = False
+    baseline: bool = False
+    """Whether to train without the constraints, too, to compare."""
+    overwrite: bool = False
+    """Whether a finished run in `out` may be replaced."""
+    introduce: bool = False
+    """Whether silos are only asked who they are."""
+    start_from: Path | None = None
+    """The run folder from whose model training starts."""
+    simulation: int = 0
+    """Where not 0: the port of a SuperLink whose simulation plays the silos."""
+    audit: Path | None = None
+    """The run whose model is measured, instead of training one."""
+    columns: str = ""
+    """Or what is measured of the model whose answers are in the silos' tables; see `foreign`."""
+    wait: float = 60.0
+    """Seconds to wait for all silos of the federation file."""
+    timeout: float = 120.0
+    """Seconds a silo has for an answer."""
+    wait_lost: float = 600.0
+    """Seconds to wait for a silo that is lost, or for the SuperLink, before the run ends."""
+
+    @property
+    def progress(self) -> Path:
+        """The file that tells how the run goes."""
+        return self.out / (AUDIT_PROGRESS if self.audit or self.columns else PROGRESS)
+
+
+def controlled(space: Workspace) -> bool:
+    """Whether a SuperLink of this folder, on this machine, listens."""
+    port = space.control.rpartition(":")[2]
+    return bool(port) and listens(int(port))
+
+
+def home(space: Workspace) -> Path:
+    """The FLWR_HOME of the coordinator, with the connection to the SuperLink, on loopback."""
+    folder = space.folder / ".flwr"
+    folder.mkdir(parents=True, exist_ok=True)
+    certificate = (space.certificates / CA).resolve()
+    text = f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
+    if space.control:
+        text = (
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+            f"address = {json.dumps(space.control)}\n"
+            f"root-certificates = {json.dumps(str(certificate))}\n\n{text}"
+        )
+    (folder / "config.toml").write_text(text)
+    return folder
+
+
+def register(space: Workspace, patience: float = 2.0) -> None:
+    """Tell the SuperLink the silos' public keys, tried again for `patience` seconds."""
+    names, deadline = [one.name for one in space.agreed.parties], time.monotonic() + patience
+    while not controlled(space):
+        if time.monotonic() > deadline:
+            raise FairSiloError(f"no key was registered: {absent(space)}")
+        time.sleep(0.1)
+    for name in names:
+        key = str(space.folder / "keys" / f"{name}.pub")
+        while True:
+            done = _flwr(space, "supernode", "register", key, CONNECTION, "--name", name)
+            told = done.stdout + done.stderr
+            if done.returncode == 0 or "already" in told.lower():
+                break
+            if time.monotonic() > deadline:
+                raise FairSiloError(
+                    f"the SuperLink at {space.control} did not take silo {name}'s key "
+                    f"({_last_line(told)}): is it running?"
+                )
+            time.sleep(0.5)
+
+
+def submit(space: Workspace, config: RunConfig) -> str:
+    """Start a run through `flwr run` and return its number."""
+    if not (config.simulation or controlled(space)):
+        raise FairSiloError(f"the run did not start: {absent(space)}")
+    Progress(config.progress, fresh=not config.resume).say(
+        {"event": "submitting", "resume": config.resume, "phase": "start"}
+    )
+    values = {
+        "federation": str(space.federation.resolve()),
+        "out": str(config.out.resolve()),
+        "audit": str(config.audit.resolve()) if config.audit else "",
+        "columns": config.columns,
+        "resume": config.resume,
+        "baseline": config.baseline,
+        "start_from": str(config.start_from.resolve()) if config.start_from else "",
+        "simulation": str((space.folder / "silos").resolve()) if config.simulation else "",
+        "introduce": config.introduce,
+        "wait": float(config.wait),
+        "wait_lost": float(config.wait_lost),
+        "timeout": float(config.timeout),
+    }
+    text = " ".join(f"{key}={json.dumps(value)}" for key, value in values.items())
+    where = (
+        [SIMULATION, "--federation-config", f"num-supernodes={len(space.agreed.silos)}"]
+        if config.simulation
+        else [CONNECTION]
+    )
+    arguments = ("run", str(space.app), *where, "--run-config", text, "--format", "json")
+    done = _flwr(space, *arguments, FLWR_LOCAL_SUPERLINK_HTTP_API_PORT=str(config.simulation))
+    try:
+        answer = json.loads(done.stdout[done.stdout.index("{") :])
+    except ValueError:
+        answer = {}
+    if not answer.get("success"):
+        told = str(answer.get("error-message") or done.stdout + done.stderr)
+        raise FairSiloError(
+            f"the run did not start ({_last_line(told)}): look at the SuperLink's output"
+        )
+    run = str(answer["run-id"])
+    Progress(config.progress).say({"event": "submitted", "run": run})
+    last = {"out": values["out"], "progress": config.progress.name, "run": run}
+    if not config.introduce:
+        write_atomic(space.folder / LAST, json.dumps(last).encode())
+    return run
+
+
+def stop_run(space: Workspace, run: str) -> None:
+    """Tell the SuperLink to end a run."""
+    _flwr(space, "stop", run, CONNECTION)
+
+
+def _flwr(space: Workspace, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            [command("flwr"), *arguments],
+            env={**environment(home(space)), **env},
+            cwd=space.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        late = f"the SuperLink did not answer within {PATIENCE:g} s"
+        return subprocess.CompletedProcess(arguments, 1, "", late)
+
+
+def absent(space: Workspace) -> str:
+    """What to do where no SuperLink is there."""
+    return (
+        f"no SuperLink runs for {space.folder} on this machine, start it with "
+        "./start-superlink.sh and wait until it says where it is controlled"
+    )
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip(" │╭╮╰╯─") for line in text.splitlines()]
+    return next((line for line in reversed(lines) if line), "no output")
