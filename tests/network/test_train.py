@@ -24,6 +24,7 @@ from tests.network.silos import Town, TownTransport, largest_gap, make_town, sim
         {"estimator": "pooled"},
         {"estimator": "mean"},
         {"method": "fedavg"},
+        {"decide_at": "f1"},
         {"solver": "lbfgs"},
         {"solver": "agp", "rounds": 8},
         {"model": "mlp", "solver": "lbfgs", "rounds": 5},

@@ -153,6 +153,11 @@ OPTIONS: dict[str, Declared] = {
         "Promise --target-deo for the population with this confidence, such as 0.9: models are "
         "tested on a fifth of the rows, set aside. Refused where these are too few.", HOW,
     ),
+    "decide_at": Declared(
+        Text, None,
+        "Of two classes, from which probability on the second is predicted: 0.3, or chosen on "
+        "training rows: balanced-accuracy, f1, share=0.2. Default 0.5.", HOW,
+    ),
     "rounds": Declared(
         Count, None,
         "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af); with --dp-epsilon "

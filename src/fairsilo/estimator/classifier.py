@@ -125,6 +125,10 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     target_confidence : float, default=None
         Promise the target for the population with this confidence: models are tested on a fifth of
         every client's rows, set aside. An error says how many rows that takes.
+    decide_at : float or str, default=None
+        Of two classes, from which probability of ``classes_[1]`` on that is predicted: a number,
+        or chosen on the training rows by ``"balanced-accuracy"``, ``"f1"`` or ``"share=0.2"`` (a
+        fifth of the rows). None is 0.5.
     max_rounds : int, default=None
         The most rounds; None is 150 for Newton, 300 for L-BFGS, 20,000 for AGP.
     random_state : int or RandomState, default=None
@@ -206,6 +210,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     target_deo: float | None = None
     target_by: str = "proxy"
     target_confidence: float | None = None
+    decide_at: float | str | None = None
     max_rounds: int | None = None
     random_state: Any = None
     dp_epsilon: float | None = None
@@ -305,6 +310,12 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Class probabilities, (n_samples, n_classes); parameters as for `predict`."""
         x, s = self._rows(X, sensitive_features)
         return self._kept.committee().probabilities(x, s)
+
+    def predict_log_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Logarithms of the class probabilities; parameters as for `predict`."""
+        with np.errstate(divide="ignore"):
+            found: Floats = np.log(self.predict_proba(X, sensitive_features=sensitive_features))
+        return found
 
     @available_if(_has_scores)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:

@@ -16,6 +16,7 @@ from fairsilo.fairness.words import class_name, pair_name
 from fairsilo.method import METHODS, Trained
 from fairsilo.predictor import Committee
 from fairsilo.question import Problem
+from fairsilo.run.decide import decided
 from fairsilo.run.endings import ending, explain, idle_limit
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
@@ -56,7 +57,7 @@ def train(
         engine, problem = prepared.engine(options), plan(options, prepared)
         settled = settle(options, prepared, problem, engine)
         problem = settled.problem
-        trained = train_by(options, settled, engine)
+        trained = decided(options.decide_at, problem, train_by(options, settled, engine), engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
         tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed)
         reason, dp = explain(problem, trained, tally, prepared), None
@@ -68,6 +69,7 @@ def train(
         told = []
         problem, private = begin(options, prepared, mechanism)
         trained = METHODS[options.method](problem, private)
+        trained = decided(options.decide_at, problem, trained, private)
         shape = len(prepared.schema.groups), len(classes)
         tally = Tally(np.zeros((*shape, len(classes)), np.int64), np.zeros(shape), np.zeros(shape))
         tolerance = private.under_noise(without(options, problem)).solver.tolerance

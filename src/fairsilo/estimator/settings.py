@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "penalty": ((str, Real), "None, 'none', 'auto', 'validation', or a number, such as 1"),
     "estimator": (str, "'pooled' or 'mean'"),
     "solver": ((str, Solver), "None, 'newton', 'lbfgs', 'agp', or a solver"),
+    "decide_at": ((Real, str), "None, a probability, 'balanced-accuracy', 'f1' or 'share=0.2'"),
     "max_rounds": (Integral, "None or a whole number"),
     "against": (str, "'pairs' or 'rest'"),
     "pool": (Integral, "None or a number of rows"),
@@ -33,6 +34,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 SAME = ("method", "model", "penalty", "solver", "estimator", "against", "notion", "target_by")
 """Parameters that are options as they are."""
 OPTIONAL = (
+    "decide_at",
     *("epsilon", "penalty", "solver", "max_rounds", "pool"),
     *("target_deo", "target_confidence", "dp_epsilon"),
 )
@@ -64,6 +66,7 @@ def options_of(parameters: dict[str, Any]) -> Options:
             epsilons=epsilons,
             target_deo=None if target is None else float(target),
             target_confidence=None if confidence is None else float(confidence),
+            decide_at=None if parameters["decide_at"] is None else str(parameters["decide_at"]),
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
             dp_epsilon=None if private is None else float(private),

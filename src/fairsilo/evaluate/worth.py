@@ -84,5 +84,5 @@ def _why(
             f"; its probabilities {ranks} (AUC {found['auc']:.3f}, with 95% confidence "
             f"{span[0]:.3f} to {span[1]:.3f})"
         )
-        words += ", so that another threshold would help" * (span[0] > RANKING)
+        words += ", so that another threshold would help (`decide_at`)" * (span[0] > RANKING)
     return words

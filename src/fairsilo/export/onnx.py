@@ -21,10 +21,11 @@ from fairsilo.data.hot import width_of
 from fairsilo.data.schema import Category, Number
 from fairsilo.errors import FairSiloError
 from fairsilo.export.blocks import category_place, in_steps, one_hot
-from fairsilo.export.graph import DOUBLE, Graph
+from fairsilo.export.graph import DOUBLE, INT64, Graph
 from fairsilo.export.jaxpr import scores
 from fairsilo.extras import install
 from fairsilo.predictor import Plain
+from fairsilo.predictor.base import HALF
 from fairsilo.run.store import Saved
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -51,7 +52,7 @@ def to_onnx(saved: Saved) -> bytes:
         )
         for feature in saved.schema.features
     ]
-    label = _answer(graph, probabilities, saved.schema.classes)
+    label = _answer(graph, probabilities, saved.schema.classes, plain.cut)
     classes = len(saved.schema.classes)
     model = helper.make_model(
         helper.make_graph(
@@ -133,9 +134,14 @@ def _apply(graph: Graph, plain: Plain, x: str) -> str:
     return graph.node("Concat", rest, p, name="probabilities", axis=1)
 
 
-def _answer(graph: Graph, probabilities: str, classes: Sequence[str]) -> str:
-    """The name of the most probable class."""
-    best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
+def _answer(graph: Graph, probabilities: str, classes: Sequence[str], cut: float) -> str:
+    """The name of the most probable class, or of two the second from a probability on."""
+    if cut == HALF:
+        best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
+    else:
+        second = graph.node("Gather", probabilities, graph.constant(np.int64(1)), axis=1)
+        above = graph.node("GreaterOrEqual", second, graph.constant(cut))
+        best = graph.node("Cast", above, to=INT64)
     names = graph.constant(np.array(classes, dtype=object))
     return graph.node("Gather", names, best, name="label")
 

@@ -46,7 +46,7 @@ def audit(
     if not same or own.label != table.label or model.model.name != agreed.model:
         raise FairSiloError("the model was trained on another table or kind than the federation's")
     title = f"the {saved.description.get('method')} run"
-    question = Evaluate(model.theta, test_only=agreed.dp is not None, audit=True)
+    question = Evaluate(model.theta, agreed.dp is not None, audit=True, cut=model.cut)
     return _found(agreed, gather, silos, question, agreed.posed(saved.encoder), title, saved)
 
 

@@ -23,6 +23,7 @@ from fairsilo.network import approval
 from fairsilo.network.ledger import locked, raw, write
 from fairsilo.network.settings import Settings
 from fairsilo.network.wire import Ask, Refusal
+from fairsilo.predictor.base import HALF
 from fairsilo.question import Evaluate
 
 SHOWN = 16
@@ -33,8 +34,11 @@ def model_digest(ask: Ask) -> str:
     """By what a model is known; nothing where the question has no model."""
     if not isinstance(ask.question, Evaluate) or not ask.question.theta.size:
         return ""
-    content = (ask.question.theta.astype("<f8").tobytes(), ask.scalings.astype("<f8").tobytes())
-    return hashlib.sha256(b"".join(content)).hexdigest()
+    theta, cut = ask.question.theta, ask.question.cut
+    content = theta.astype("<f8").tobytes() + ask.scalings.astype("<f8").tobytes()
+    # A model that decides elsewhere is another one.
+    content += f"{cut!r}".encode() * (cut != HALF)
+    return hashlib.sha256(content).hexdigest()
 
 
 def note_trained(settings: Settings, ask: Ask) -> None:

@@ -51,7 +51,7 @@ OTHER_ENCODER = "the server's encoder does not fit the federation file"
 
 STEPPED = ("histogram",)
 """The kinds of questions that a model with steps has of its own."""
-LATER = ("penalty", "target_confidence", "witnesses", "quorum")
+LATER = ("penalty", "decide_at", "target_confidence", "witnesses", "quorum")
 """Fields that came later: where they are not set, they are no part of the text."""
 
 
@@ -132,6 +132,8 @@ class FederationFile(BaseModel):
     target_deo: float | None = None
     target_by: str = "proxy"
     target_confidence: float | None = None
+    decide_at: str | None = None
+    """Where a model of two classes decides, as `fairsilo train` has it; None is at 0.5."""
     rounds: int = Field(default=150, ge=1)
     seed: int = 0
     split: str | None = None
@@ -227,7 +229,7 @@ class FederationFile(BaseModel):
             private["client_names"] = () if client is None else self.names
         same = ("method", "after", "model", "penalty", "solver", "estimator", "notion", "against")
         limits = ("epsilon", "epsilons", "target_deo", "target_by", "target_confidence")
-        more = ("pool", *limits, "rounds", "seed", "split")
+        more = ("pool", *limits, "decide_at", "rounds", "seed", "split")
         return Options(
             data=data or self.name,
             label=table.label,

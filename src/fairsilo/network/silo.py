@@ -29,6 +29,7 @@ from fairsilo.network.signed import require_signatures
 from fairsilo.network.table import read_rows
 from fairsilo.network.units import odd_columns, sentence
 from fairsilo.network.wire import Ask, Memory, Refusal
+from fairsilo.predictor.base import HALF
 from fairsilo.question import QUESTIONS, Evaluate, Part, Problem, Question, Silo, Unfit
 
 AUDIT = "audit"
@@ -242,6 +243,8 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
 
 def _asked_for(agreed: FederationFile, question: Question) -> bool:
     """Whether the federation's method asks this; every method may train without limits, too."""
+    if isinstance(question, Evaluate) and question.cut != HALF and agreed.decide_at is None:
+        return False
     if agreed.dp is not None and isinstance(question, Evaluate):
         return question.test_only
     if question.private != (agreed.dp is not None):

@@ -23,6 +23,7 @@ from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.question import QUESTIONS, Evaluate, Problem
 from fairsilo.run import Run
+from fairsilo.run.decide import cut_of, decided
 from fairsilo.run.endings import explain
 from fairsilo.run.measure import Seen, Training, measure, training_of
 from fairsilo.run.options import Options
@@ -77,12 +78,16 @@ def train_over(
         }
     )
     trained = train(options, settled, engine, engine.watch)
+    whole = replace(problem, constraints=posed.constraints)
+    trained = decided(options.decide_at, whole, trained, engine)
     theta = trained.outcome.theta if trained.predictors else np.zeros(0)
     seen, found = _seen(options, posed, problem, trained, theta, engine)
     rounds = [entry for entry in engine.entries if entry.vector is not None and _is_round(entry)]
     if baseline and agreed.spec.limited:
         free = fedavg(replace(plan(options, posed), penalty=problem.penalty), engine)
-        test = _evaluate(plan(options, posed), engine, free.outcome.theta)[1]
+        problem_here = plan(options, posed)
+        free = decided(options.decide_at, problem_here, free, engine)
+        test = _evaluate(problem_here, engine, free.outcome.theta, cut_of(free))[1]
         told = summary(test.tally, posed.constraints, posed.compared)
         found["unconstrained"] = {"test": told}
     sent = {"bytes_up": engine.traffic.up, "bytes_down": engine.traffic.down}
@@ -130,24 +135,24 @@ def _seen(
     whole = replace(problem, constraints=posed.constraints)
     if isinstance(engine, PrivateNetwork):
         released = released_by(engine, problem, engine.outcomes(whole, theta))
-        _, test = _evaluate(whole, engine, theta)
+        _, test = _evaluate(whole, engine, theta, cut_of(trained))
         tolerance = engine.under_noise(without(options, problem)).solver.tolerance
         training = released_training(released, posed, trained.outcome, tolerance, test.tally)
         noise = "shared" if engine.agreed.secure_aggregation else "full"
         found = {"dp": spent(engine.ledger, noise, engine.agreed.smallest_sum)}
         return Seen(training, [test], engine.clients, {}, True), found
-    train, test = _evaluate(whole, engine, theta)
+    train, test = _evaluate(whole, engine, theta, cut_of(trained))
     assert train is not None
     training = _training(posed, problem, trained, train, engine)
     return Seen(training, [test], engine.clients, {}, True), {}
 
 
 def _evaluate(
-    problem: Problem, engine: Network, theta: np.ndarray
+    problem: Problem, engine: Network, theta: np.ndarray, cut: float
 ) -> tuple[Evidence | None, Evidence]:
-    seen: tuple[Evidence | None, Evidence] = engine.ask(
-        problem, Evaluate(np.asarray(theta), test_only=engine.agreed.dp is not None, scores="test")
-    )
+    private = engine.agreed.dp is not None
+    question = Evaluate(np.asarray(theta), test_only=private, cut=cut, scores="test")
+    seen: tuple[Evidence | None, Evidence] = engine.ask(problem, question)
     return seen
 
 

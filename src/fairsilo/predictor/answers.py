@@ -15,7 +15,7 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
 from fairsilo.model.scores import losses_of, probabilities_of
 from fairsilo.partition.federation import Federation
-from fairsilo.predictor.base import Plain, Predictor, scores_of
+from fairsilo.predictor.base import HALF, Plain, Predictor, labels_of, scores_of
 from fairsilo.predictor.calibrated import Calibrated
 from fairsilo.predictor.equalized_odds import EqualizedOdds
 
@@ -29,18 +29,19 @@ class Answered:
 
     chances: Floats
     lost: Floats
+    cut: float = HALF
 
     @classmethod
     def of(cls, one: Predictor, x: Table, y: Ints, s: Ints) -> Answered:
         """Ask a predictor once and keep its answers."""
         if isinstance(one, Plain):
             scores = scores_of(one.model, one.theta, x)
-            return cls(probabilities_of(scores), losses_of(scores, y))
+            return cls(probabilities_of(scores), losses_of(scores, y), one.cut)
         return cls(one.probabilities(x, s), one.losses(x, y, s))
 
     def part(self, rows: slice) -> Answered:
         """What was said of some of the rows."""
-        return Answered(self.chances[rows], self.lost[rows])
+        return Answered(self.chances[rows], self.lost[rows], self.cut)
 
     def probabilities(self, x: Table, s: Ints) -> Floats:
         """Class probabilities, (n, classes)."""
@@ -48,8 +49,7 @@ class Answered:
 
     def labels(self, x: Table, s: Ints, seed: int) -> Ints:
         """The most probable class."""
-        best: Ints = np.argmax(self.chances, axis=1).astype(np.int64)
-        return best
+        return labels_of(self.chances, self.cut)
 
     def losses(self, x: Table, y: Ints, s: Ints) -> Floats:
         """The loss of every row."""

@@ -11,6 +11,8 @@ from fairsilo.coded import Coded, Table
 from fairsilo.model.base import Model
 from fairsilo.model.scores import linear_scores, losses_of, probabilities_of
 
+HALF = 0.5
+"""Where a model of two classes decides unless told otherwise."""
 BLOCK = 1 << 15
 """Rows that a network scores at a time."""
 
@@ -56,12 +58,22 @@ def filled(rows: Any) -> Any:
     return fill(rows)
 
 
+def labels_of(probabilities: Floats, cut: float = HALF) -> Ints:
+    """The most probable class, or of two the second from a probability on."""
+    if cut != HALF:
+        return (probabilities[:, 1] >= cut).astype(np.int64)
+    best: Ints = np.argmax(probabilities, axis=1).astype(np.int64)
+    return best
+
+
 @dataclass(frozen=True)
 class Plain:
     """The model itself: the most probable class, the lower one on a tie."""
 
     model: Model
     theta: Floats
+    cut: float = HALF
+    """Of two classes, from which probability on the second is predicted."""
 
     def probabilities(self, x: Table, s: Ints) -> Floats:
         """Class probabilities, (n, classes)."""
@@ -69,8 +81,7 @@ class Plain:
 
     def labels(self, x: Table, s: Ints, seed: int = 0) -> Ints:
         """The most probable class."""
-        best: Ints = np.argmax(self.probabilities(x, s), axis=1).astype(np.int64)
-        return best
+        return labels_of(self.probabilities(x, s), self.cut)
 
     def losses(self, x: Table, y: Ints, s: Ints) -> Floats:
         """Cross-entropy of every row."""

@@ -11,7 +11,7 @@ import numpy as np
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Dgeo
 from fairsilo.model.base import Model
-from fairsilo.predictor.base import Plain, Predictor
+from fairsilo.predictor.base import HALF, Plain, Predictor
 from fairsilo.predictor.calibrated import Calibrated
 from fairsilo.predictor.equalized_odds import EqualizedOdds
 
@@ -42,6 +42,8 @@ def to_tensors(predictors: Sequence[Predictor]) -> tuple[str, Tensors]:
         level = [one.base for one in layer]
     models = [one for one in level if isinstance(one, Plain)]
     tensors["theta"] = np.stack([one.theta for one in models])
+    if any(one.cut != HALF for one in models):
+        tensors["cut"] = np.array([one.cut for one in models])
     return "/".join([*kinds, "plain"]), tensors
 
 
@@ -53,7 +55,11 @@ def from_tensors(
     try:
         if innermost != "plain":
             raise KeyError(innermost)
-        level: list[Predictor] = [Plain(model, theta) for theta in tensors["theta"]]
+        thetas = tensors["theta"]
+        cuts = tensors.get("cut", np.full(len(thetas), HALF)).tolist()
+        level: list[Predictor] = [
+            Plain(model, theta, cut) for theta, cut in zip(thetas, cuts, strict=True)
+        ]
         for k, name in reversed(list(enumerate(kinds))):
             wrapper, arrays = WRAPPERS[name]
             columns = [tensors[f"{k}.{key}"] for key in ("pair", *arrays, "stream")]

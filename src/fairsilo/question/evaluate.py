@@ -9,7 +9,7 @@ from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.scores import counted
 from fairsilo.evaluate.tally import Tally
 from fairsilo.predictor.answers import Answered
-from fairsilo.predictor.base import Plain, Predictor
+from fairsilo.predictor.base import HALF, Plain, Predictor
 from fairsilo.question.base import Part, Problem, Question, Silo, Unfit, fitting
 
 Seen = tuple[Evidence | None, Evidence]
@@ -29,6 +29,8 @@ class Evaluate(Question, kind="evaluate"):
     part: str = "all"
     """Which training rows: all, or those that each silo sets aside, or the rest of them."""
 
+    cut: float = HALF
+    """Where a model of two classes decides."""
     scores: str = ""
     """Of which rows histograms of the probabilities, too: "test", "both" or none."""
 
@@ -38,6 +40,8 @@ class Evaluate(Question, kind="evaluate"):
             fitting(self, theta=(problem.model.size,))
         if self.part not in ("all", "rest", "aside"):
             raise Unfit(f"the part {self.part!r} of the training rows is unknown")
+        if not 0 <= self.cut <= 1 or (self.cut != HALF and problem.classes != 2):
+            raise Unfit(f"no model decides at {self.cut}")
         if self.scores not in ("", "test", "both"):
             raise Unfit(f"the rows {self.scores!r} are unknown")
         if self.part != "all" and not problem.rest:
@@ -85,7 +89,7 @@ class Evaluate(Question, kind="evaluate"):
 
     def _model(self, problem: Problem, silo: Silo) -> Predictor:
         """The model that is asked about."""
-        own = Plain(problem.model, self.theta) if self.theta.size else silo.own
+        own = Plain(problem.model, self.theta, self.cut) if self.theta.size else silo.own
         if own is None:
             raise Unfit("this silo has no model of its own in this training")
         return own

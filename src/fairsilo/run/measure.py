@@ -21,6 +21,7 @@ from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
 from fairsilo.question import Problem
+from fairsilo.run.decide import cut_of
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
@@ -111,6 +112,7 @@ def measure(
             if options.target_confidence is None
             else {"target_confidence": options.target_confidence}
         ),
+        **({} if options.decide_at is None else {"decide_at": cut_of(trained)}),
         **({"tau": options.epsilon} if method.limits == "tau" else {}),
         "clients": seen.clients,
         "rounds": outcome.rounds,

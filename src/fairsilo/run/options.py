@@ -18,6 +18,7 @@ from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS
 from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
+from fairsilo.run.decide import check_decision
 from fairsilo.solver import SOLVERS, Solver
 
 ESTIMATORS = ("mean", "pooled")
@@ -87,6 +88,9 @@ class Options:
     target_by: str = "proxy"
     target_confidence: float | None = None
     """With which confidence the target is promised for the population."""
+    decide_at: str | None = None
+    """From which probability on the second of two classes is predicted: a number, or how to choose
+    it on the training rows; None is 0.5."""
     rounds: int | None = None
     start_from: Path | None = None
     """A run folder from whose model training starts, instead of from zero."""
@@ -138,6 +142,7 @@ class Options:
                 "it out"
             )
         check_seed(self.seed)
+        self._check_decision()
         self._check_shares()
         if self.min_cell < 0:
             raise FairSiloError(f"`min_cell` is {self.min_cell}: give 0 or more rows, such as 5")
@@ -149,6 +154,27 @@ class Options:
             )
         if self.dp_epsilon is not None:
             self._check_private(self.dp_epsilon)
+
+    def _check_decision(self) -> None:
+        """Validate where the model decides."""
+        if self.decide_at is None:
+            return
+        given = check_decision(self.decide_at)
+        if METHODS[self.method].own_models:
+            raise FairSiloError(
+                f"`decide_at` is for one model and {self.method} has one for every client, or "
+                "decides by group: leave it out"
+            )
+        if self.target_deo is not None:
+            raise FairSiloError(
+                "`target_deo` limits rates of decisions at 0.5: leave out `decide_at`, or limit "
+                "losses with `epsilon`"
+            )
+        if given is None and self.dp_epsilon is not None:
+            raise FairSiloError(
+                "what `decide_at` chooses on training rows is not covered by `dp_epsilon`: give a "
+                "number, such as 0.3"
+            )
 
     def _check_shares(self) -> None:
         """Validate who holds which row, and which rows are for testing."""

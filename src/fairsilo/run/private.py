@@ -23,6 +23,7 @@ from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Outcomes, Problem
 from fairsilo.question.cells import reach
 from fairsilo.run.again import noted
+from fairsilo.run.decide import decided
 from fairsilo.run.endings import ending
 from fairsilo.run.measure import Metrics, Training, measure, seen_here
 from fairsilo.run.options import Options
@@ -81,6 +82,7 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     started = time.perf_counter()
     problem, engine = begin(options, prepared, mechanism)
     trained = noted(options, METHODS[options.method](problem, engine, watch))
+    trained = decided(options.decide_at, problem, trained, engine)
     theta = trained.outcome.theta
     released = released_by(engine, problem, engine.ask(problem, Outcomes(theta)))
     seconds = time.perf_counter() - started

@@ -13,6 +13,7 @@ from fairsilo.method.repair import train_and_repair
 from fairsilo.method.target import reach, search
 from fairsilo.question import Problem
 from fairsilo.run.again import noted
+from fairsilo.run.decide import decided
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
@@ -79,13 +80,14 @@ def execute(
     started = time.perf_counter()
     settled = settle(options, prepared, problem, engine)
     problem = settled.problem
-    trained = train(options, settled, engine, watch)
+    trained = decided(options.decide_at, problem, train(options, settled, engine, watch), engine)
     seconds = time.perf_counter() - started
     seen = seen_here(options, prepared, problem, trained)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += [str(one.message) for one in told]
     if baseline and METHODS[options.method].limited:
         free = fedavg(replace(plan(options, prepared), penalty=problem.penalty), engine, beside)
+        free = decided(options.decide_at, problem, free, engine)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}
     return Run(options, prepared, prepared.client_names, trained, metrics)

@@ -22,7 +22,7 @@ from fairsilo.secagg.keys import read_public_key
 SAME = (
     "groups", "protected_class", "method", "after", "model", "penalty", "estimator", "notion",
     "against", "pool", "epsilon", "epsilons", "target_deo", "target_by", "target_confidence",
-    "seed", "split",
+    "seed", "split", "decide_at",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
 

@@ -93,6 +93,7 @@ OPTIONS = {
     "target_deo": "the limit on the difference of rates, instead of one on losses",
     "target_by": "how that limit is met",
     "target_confidence": "with which confidence it is promised for the population",
+    "decide_at": "from which probability on the second class is predicted; by itself 0.5",
     "rounds": "the most rounds that were allowed",
     "engine": "where the sums were computed",
     "variant": "which encoding of a named data set",

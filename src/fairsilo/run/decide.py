@@ -1,0 +1,68 @@
+"""Where a model of two classes decides: at a probability that is given or chosen on training rows.
+
+What is chosen follows from histograms of the training rows' probabilities, which are sums over
+silos, so that a network and a simulation choose alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.scores import best_cell, share_cell, threshold_of
+from fairsilo.method import Trained
+from fairsilo.predictor.base import HALF, Plain
+from fairsilo.question import Evaluate, Problem
+
+AIMS = {"balanced-accuracy": "balanced", "f1": "f1"}
+SHARE = "share="
+
+
+def check_decision(text: str) -> float | None:
+    """The probability that is given; None where it is to be chosen. Anything else is an error."""
+    if text in AIMS:
+        return None
+    share = text.startswith(SHARE)
+    try:
+        value = float(text.removeprefix(SHARE))
+    except ValueError:
+        value = np.nan
+    if not 0 < value < 1:
+        raise FairSiloError(
+            f"`decide_at` {text!r} is unknown: give a probability such as 0.3, "
+            f"{', '.join(AIMS)}, or {SHARE}0.2 for a fifth of the rows"
+        )
+    return None if share else value
+
+
+def decided(text: str | None, problem: Problem, trained: Trained, engine: Any) -> Trained:
+    """The model that decides there; `text` as in the options."""
+    if text is None or not trained.predictors:
+        return trained
+    if problem.classes != 2:
+        raise FairSiloError("`decide_at` is for a label with two classes: leave it out")
+    (model,) = trained.predictors
+    assert isinstance(model, Plain)
+    cut = check_decision(text)
+    how = ""
+    if cut is None:
+        train, _ = engine.ask(problem, Evaluate(np.asarray(model.theta), scores="both"))
+        counts = train.tally.scores[:, 0].sum(axis=0)
+        if text in AIMS:
+            cell, how = best_cell(counts, AIMS[text]), f" (best {text} on the training rows)"
+        else:
+            share = float(text.removeprefix(SHARE))
+            cell = share_cell(counts, share)
+            how = f" (a share of {share:g} of the training rows)"
+        cut = threshold_of(cell)
+    note = f"the second class is predicted from a probability of {cut:.4g} on{how}, not from 0.5"
+    return replace(trained, predictors=(replace(model, cut=cut),), notes=(*trained.notes, note))
+
+
+def cut_of(trained: Trained) -> float:
+    """Where the model decides."""
+    first = trained.predictors[0] if trained.predictors else None
+    return first.cut if isinstance(first, Plain) else HALF

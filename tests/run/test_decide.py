@@ -1,0 +1,98 @@
+"""Where a model decides: given, or chosen from sums on the training rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairsilo import FedFairClassifier
+from fairsilo.data import make_table
+from fairsilo.errors import FairSiloError
+from fairsilo.export.onnx import to_onnx
+from fairsilo.run import Options, execute, load, save
+from fairsilo.run.predict import score_table
+
+FRAME = make_table(900, silos=3, bias=1.0, seed=2)
+
+
+def options(folder: Path, **told: Any) -> Options:
+    FRAME.to_csv(folder / "t.csv", index=False)
+    return Options(
+        data=str(folder / "t.csv"), label="label", protected_class="1", group="group",
+        client="client", epsilon=0.05, **told,
+    )  # fmt: skip
+
+
+def positives(cells: list[dict[str, Any]]) -> int:
+    return sum(cell["predicted"]["1"] for cell in cells)
+
+
+@pytest.mark.parametrize("engine", ["pooled", "clientwise"])
+def test_a_given_probability_decides_everywhere(tmp_path: Path, engine: str) -> None:
+    run = execute(options(tmp_path, decide_at="0.3", engine=engine))
+    plain = execute(options(tmp_path, engine=engine), baseline=False)
+    assert run.trained.outcome.theta == pytest.approx(plain.trained.outcome.theta, abs=1e-9)
+    assert run.metrics["decide_at"] == 0.3
+    assert positives(run.metrics["test"]["cells"]) > positives(plain.metrics["test"]["cells"])
+    assert run.metrics["test"]["auc"] == plain.metrics["test"]["auc"]
+    p = run.trained.predictors[0].probabilities(run.prepared.test_x, run.prepared.test_s)[:, 1]  # type: ignore[attr-defined]
+    assert positives(run.metrics["test"]["cells"]) == int((p >= 0.3).sum())
+    save(run, tmp_path / "run")
+    scores, _ = score_table(tmp_path / "run", tmp_path / "t.csv")
+    assert ((scores["probability 1"] >= 0.3) == (scores["predicted"] == "1")).all()
+
+
+def test_the_exported_model_decides_there(tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    save(execute(options(tmp_path, decide_at="0.3"), baseline=False), tmp_path / "run")
+    session = onnxruntime.InferenceSession(to_onnx(load(tmp_path / "run")))
+    feeds = {
+        one.name: FRAME[one.name]
+        .to_numpy(dtype=object if "string" in one.type else np.float64)
+        .reshape(-1, *[1] * (len(one.shape) - 1))
+        for one in session.get_inputs()
+    }
+    label, probabilities = session.run(None, feeds)
+    assert ((probabilities[:, 1] >= 0.3) == (label == "1")).all()
+    assert (label == "1").any()
+
+
+@pytest.mark.parametrize("aim", ["balanced-accuracy", "f1", "share=0.2"])
+def test_what_is_chosen_is_best_on_the_training_rows(tmp_path: Path, aim: str) -> None:
+    clf = FedFairClassifier(0.05, decide_at=aim)
+    x, y = FRAME[["x0", "x1", "c0"]], FRAME["label"].to_numpy()
+    clf.fit(x, y, sensitive_features=FRAME["group"], clients=FRAME["client"])
+    p, said = clf.predict_proba(x)[:, 1], clf.predict(x) == "1"
+    cut = p[said].min()
+    assert (said == (p >= cut)).all()
+    if aim == "share=0.2":
+        assert said.mean() == pytest.approx(0.2, abs=0.02)
+        return
+
+    def value(chosen: Any) -> float:
+        hits, false = (chosen & (y == "1")).sum(), (chosen & (y == "0")).sum()
+        if aim == "f1":
+            return float(2 * hits / (hits + false + (y == "1").sum()))
+        return float(hits / (y == "1").sum() - false / (y == "0").sum())
+
+    assert value(said) >= max(value(p >= t) for t in np.linspace(0.02, 0.98, 97)) - 0.01
+    assert clf.predict_log_proba(x) == pytest.approx(np.log(clf.predict_proba(x)))
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"decide_at": "1.5"}, "`decide_at` '1.5' is unknown"),
+        ({"decide_at": "best"}, "give a probability such as 0.3, balanced-accuracy, f1, or share"),
+        ({"decide_at": "share=2"}, "is unknown"),
+        ({"decide_at": "0.3", "method": "st"}, "`decide_at` is for one model"),
+        ({"decide_at": "0.3", "target_deo": 0.02}, "leave out `decide_at`"),
+        ({"decide_at": "f1", "dp_epsilon": 4.0}, "give a number"),
+    ],
+)
+def test_mistakes(told: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairSiloError, match=message):
+        Options(data="t.csv", **told)
