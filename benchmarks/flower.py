@@ -1,6 +1,6 @@
 """What a network run costs: ADULT over Flower on loopback, TLS, node keys, 4 silos.
 
-    python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation]
+    python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation] [--witness]
 
 Prints rounds, seconds a round, seconds of the set-up and in all, bytes per silo, and what a silo's
 two processes cost until they can answer: seconds, CPU-seconds, memory.
@@ -57,7 +57,7 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
+def measure(silos: int, rows: int | None, secure: bool, witness: bool = False) -> dict[str, Any]:
     """Run one demo and collect its costs from the run folder and the events."""
     times: dict[str, float] = {}
 
@@ -67,7 +67,9 @@ def measure(silos: int, rows: int | None, secure: bool) -> dict[str, Any]:
     load, before = os.getloadavg()[0], cpu_of_children()
     with tempfile.TemporaryDirectory() as folder:
         space, out = Path(folder) / "work", Path(folder) / "run"
-        found = demo(space, out, silos, watch, rows=rows, secure_aggregation=secure)
+        found = demo(
+            space, out, silos, watch, rows=rows, secure_aggregation=secure, witness=witness
+        )
         assert found is not None
         metrics = json.loads((out / "metrics.json").read_text())
         phases = standing(Tail(out / PROGRESS).read())["phases"]
@@ -104,6 +106,7 @@ def main() -> None:
     parser.add_argument("--silos", type=int, default=4)
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--secure-aggregation", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--witness", action="store_true")
     options = parser.parse_args()
     for name, code in (
         ("Flower's SuperNode", NODE),
@@ -112,7 +115,8 @@ def main() -> None:
         seconds, busy, memory = start_up(code)
         shown = f"{seconds:.2f} s to start, {busy:.2f} s of CPU, {memory:.0f} MB"
         print(f"{name}: {shown}", flush=True)
-    for key, value in measure(options.silos, options.rows, options.secure_aggregation).items():
+    asked = (options.silos, options.rows, options.secure_aggregation, options.witness)
+    for key, value in measure(*asked).items():
         shown = f"{value:.3g}" if isinstance(value, float) and value < 1e-3 else value
         print(f"{key}: {round(value, 2) if isinstance(shown, float) else shown}", flush=True)
 

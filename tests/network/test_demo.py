@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -38,11 +39,12 @@ def test_in_flowers_simulation_it_equals_ours(tmp_path: Path) -> None:
     assert found.loss < 1e-9
 
 
-def test_equalized_odds_of_intersections_to_a_target_behind_masks(tmp_path: Path) -> None:
-    """What version 0.1 could only simulate: over real nodes it is the simulation's model."""
+def test_equalized_odds_of_intersections_to_a_target_under_a_witness(tmp_path: Path) -> None:
+    """What version 0.1 could only simulate: over real nodes it is the simulation's model, and a
+    witness, in a process of its own, signed every question."""
     arguments = (
         "flower demo --silos 3 --rows 3000 --notion equalized-odds --group sex,race --pool 60 "
-        "--target-deo 0.05 --rounds 4"
+        "--target-deo 0.05 --rounds 4 --witness"
     )
     done = subprocess.run(
         [command("fairsilo"), *arguments.split(), "--out", str(tmp_path / "demo")],
@@ -59,6 +61,9 @@ def test_equalized_odds_of_intersections_to_a_target_behind_masks(tmp_path: Path
     assert found["notion"] == "equalized-odds"
     assert found["target_deo"] == 0.05
     assert found["network"]["secure_aggregation"]
+    (state,) = (tmp_path / "demo" / "silos" / "witness" / "witnessed").glob("*/state.json")
+    signed = json.loads(state.read_text())["signed"]
+    assert len(signed) >= 2 + found["rounds"]
     # One group is left beside those pooled, compared in both classes.
     assert [one["name"].rpartition(" in ")[2] for one in found["constraints"]] == ["<=50K", ">50K"]
 

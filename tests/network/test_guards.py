@@ -215,3 +215,32 @@ def test_a_run_names_one_training(tmp_path: Path) -> None:
     assert not reply_to(ask.to_record(), settings, memory, "1")["refused"]
     other = replace(ask, training="two").to_record()
     assert "another training" in reply_to(other, settings, memory, "1")["refused"]
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_refusal_is_no_oracle(
+    trained: tuple[Town, Floats], guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How far a scale can be lowered until a silo refuses would tell its largest number."""
+    town, scalings = trained
+    if not guarded:
+        monkeypatch.setattr(masked, "sendable", lambda vector: vector)
+    steep = scalings.copy()
+    steep[1::3] = 1e-12
+    size = town.agreed.problem(scalings).model.size
+    server = Server(town, steep, run=f"oracle {guarded}")
+    total = server.ask(round_at(town, scalings, np.zeros(size)))
+    if guarded:
+        assert total is not None
+        assert masked.overflown(total)
+    else:
+        assert total is None
+        assert "do not fit" in server.refused
+
+
+def test_how_many_rows_a_silo_has_is_no_reason_to_refuse(trained: tuple[Town, Floats]) -> None:
+    town, scalings = trained
+    size = town.agreed.problem(scalings).model.size
+    few = round_at(town, scalings, np.zeros(size))
+    few = replace(few, totals=np.ones_like(few.totals))
+    assert Server(town, scalings, run="few").ask(few) is not None

@@ -11,10 +11,10 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network import witness, witnesses
-from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.federation_file import FederationFile, Privacy
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record
-from tests.network.silos import Town, TownTransport, make_town, train
+from tests.network.silos import Town, TownTransport, make_town, train, train_with
 
 
 @pytest.fixture(autouse=True)
@@ -199,14 +199,40 @@ def test_two_of_three_witnesses_are_enough_and_one_is_not(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "values",
-    [{"method": "lco", "rounds": 40}, {"method": "af", "groups": None}, {"target_deo": 0.05}],
-    ids=lambda values: str(next(iter(values.values()))),
+    [
+        {"method": "lco", "rounds": 40},
+        {"method": "af"},
+        {"target_deo": 0.05},
+        {"dp": Privacy(epsilon=8.0), "rounds": 3, "epsilon": 0.1},
+    ],
+    ids=["lco", "af", "target", "dp"],
 )
-def test_other_methods_and_targets_are_replayed(tmp_path: Path, values: dict[str, Any]) -> None:
-    values = {key: one for key, one in values.items() if one is not None}
+def test_whatever_is_trained_is_replayed(tmp_path: Path, values: dict[str, Any]) -> None:
     town = make_town(tmp_path / "town", watched=1, **values)
     run, _ = train(town, TownTransport(town), tmp_path / "journal")
     assert run.trained.outcome.rounds > 1
+
+
+def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_twice(
+    tmp_path: Path,
+) -> None:
+    town = make_town(tmp_path / "town", watched=1, dp=Privacy(epsilon=8.0), rounds=4, epsilon=0.1)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 15:
+            raise KeyboardInterrupt
+        if name == "witness0":
+            # Its process is another one for every message.
+            for case in witness._CASES.values():
+                case.replay.end()
+            witness._CASES.clear()
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        train(town, TownTransport(town, change), tmp_path / "journal")
+    run, _ = train(town, TownTransport(town, run="2"), tmp_path / "journal", resume=True)
+    assert run.metrics["rounds"] == 3
+    assert run.metrics["dp"]["epsilon_spent"] <= 8
 
 
 def test_two_lost_silos_are_counted_out_under_a_witness(tmp_path: Path) -> None:
@@ -237,3 +263,22 @@ def replace_member(agreed: FederationFile) -> dict[str, Any]:
 def test_a_file_without_witnesses_has_the_text_of_earlier_versions(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     assert "witness" not in town.agreed.text
+
+
+def test_no_silo_is_shown_a_sum(town: Town, tmp_path: Path) -> None:
+    """A silo that saw totals could steer theta by lying a little, and read another's row."""
+    letters: list[Record] = []
+
+    class Post(TownTransport):
+        def exchange(self, told: Any, timeout: float) -> Any:
+            letters.extend(one for name, one in told.items() if name.startswith("silo"))
+            return super().exchange(told, timeout)
+
+    _, _, engine = train_with(town, Post(town), tmp_path / "journal")
+    seen = b"".join(value for one in letters for value in one.values() if isinstance(value, bytes))
+    rounds = [entry.vector for entry in engine.entries if entry.kind == "round"]
+    assert len(rounds) > 3
+    for vector in rounds:
+        assert vector is not None
+        told = [number for number in vector[vector != 0] if number.tobytes() in seen]
+        assert not told

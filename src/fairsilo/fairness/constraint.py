@@ -160,7 +160,7 @@ def row_weights(
             if own is None:
                 continue
             sizes = own
-            silos = int(totals.taking_part[k]) if estimator == "mean" else 1
+            silos = max(int(totals.taking_part[k]), 1) if estimator == "mean" else 1
         counted = (cells > 0)[s, y]
         in_a, in_b = plus[s, y] / max(sizes[0], 1), minus[s, y] / max(sizes[1], 1)
         v[k] = (in_a - in_b) * counted / silos

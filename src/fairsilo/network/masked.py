@@ -16,12 +16,14 @@ remembers over whom its sums were opened (`ledger`).
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import admit, admit_point
@@ -38,6 +40,7 @@ from fairsilo.network.wire import (
 )
 from fairsilo.question import Question
 from fairsilo.secagg import (
+    DEFAULT_BOUND,
     Agreement,
     ProtocolError,
     SiloSession,
@@ -123,7 +126,7 @@ def _step(
         ask = Ask.from_record(values)
         session.receive(unpack_parcels(record["parcels"]))
         session.expect(record["round"])
-        vector = answer(settings, agreed, ask, memory)
+        vector = sendable(answer(settings, agreed, ask, memory))
         words = session.masked(record["round"], vector, question=ask.digest())
         # Only now, when no earlier round can be opened any more; of the rows that it is about.
         # Whether training rows changed must not show where they are private.
@@ -143,6 +146,25 @@ def _step(
     elif agreed.dp is None:
         admit_point(settings.ledger, agreed, rows, survivors, str(memory["point"]))
     return shares
+
+
+def sendable(vector: Floats) -> Floats:
+    """The vector with the largest number that masks can hide for each one that they cannot.
+
+    Whether numbers are finite and within the bound depends on the rows, and a server that chose
+    encoder and weights could ask for it, one silo at a time. So the silo does not refuse: the sum
+    over all shows that something is wrong (`overflown`), and no more.
+    """
+    beyond = ~(np.abs(vector) <= DEFAULT_BOUND)
+    if beyond.any():
+        log = logging.getLogger("flwr")
+        log.error("fairsilo: %d numbers of an answer are too large", beyond.sum())
+    return np.where(beyond, DEFAULT_BOUND, vector)
+
+
+def overflown(total: Floats) -> bool:
+    """Whether a silo had no number for a part of this sum."""
+    return bool((np.abs(total) >= DEFAULT_BOUND / 2).any())
 
 
 def point_of(agreed: FederationFile, ask: Ask) -> str:

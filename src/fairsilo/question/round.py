@@ -97,8 +97,9 @@ def weighted_rows(
     if silo.cache.get("weighted") != key:
         part = silo.rows(problem, question.rest)
         totals = Totals.from_vector(question.totals, *problem.shape)
-        if totals.rows < len(part):
-            raise Unfit("the totals count fewer rows than this silo has alone")
+        if totals.rows < 1:
+            # Not: fewer rows than this silo has, which would tell how many it has.
+            raise Unfit("the totals count no rows")
         asked = weigh_silo(
             part.y, part.s, question.constraints(problem), problem.estimator, totals, silo.min_cell
         )

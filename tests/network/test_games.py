@@ -1,0 +1,127 @@
+"""However the server lies: no silo with a witness answers what the honest server would not have
+asked, and without a witness no guard is passed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fairsilo.network.masked import opens_counts
+from tests.network.games import LIES, Lie, LyingPost, clean, lies, play
+from tests.network.silos import Town, make_town
+
+GAMES = settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+MORE = settings(GAMES, max_examples=2500, derandomize=False)
+Play = Callable[[list[Lie]], LyingPost]
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, tuple[Town, Play]]]:
+    """Four silos, with a witness and without; every training has the same name."""
+    folder = tmp_path_factory.mktemp("games")
+    made: dict[int, tuple[Town, Play]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairsilo.network.journal.secrets.token_hex", lambda size: "00" * size)
+        # Fewer keys are made ahead than a run needs on its way.
+        patch.setattr("fairsilo.network.secure.AHEAD", 8)
+        for watched in (0, 1):
+            town = make_town(folder / f"town{watched}", rows=600, watched=watched, rounds=2)
+
+            def game(told: list[Lie], town: Town = town) -> LyingPost:
+                return play(town, told, folder / "journal")
+
+            made[watched] = town, game
+        yield made
+
+
+@pytest.fixture(scope="module")
+def honest(towns: dict[int, tuple[Town, Play]]) -> set[bytes]:
+    """What the honest server asks: of all silos, or of those that were there from the start."""
+    town, game = towns[1]
+    asked = {ask.digest() for _, ask in game([]).answered}
+    assert len(asked) == 5
+    for who in range(len(town.agreed.names)):
+        # A silo that is lost at the first question, before anything was opened.
+        asked |= {ask.digest() for _, ask in game([("lost", n, who) for n in (4, 5)]).answered}
+    return asked
+
+
+@pytest.mark.slow
+@GAMES
+@given(told=lies)
+def test_with_a_witness(
+    told: list[Lie], towns: dict[int, tuple[Town, Play]], honest: set[bytes]
+) -> None:
+    town, game = towns[1]
+    post = game(told)
+    for name, ask in post.answered:
+        assert ask.digest() in honest, f"{name} answered {ask.kind} {ask.number} after {told}"
+    unguarded(town, post)
+
+
+@pytest.mark.slow
+@GAMES
+@given(told=lies)
+def test_without_a_witness(told: list[Lie], towns: dict[int, tuple[Town, Play]]) -> None:
+    town, game = towns[0]
+    unguarded(town, game(told))
+
+
+@pytest.mark.long
+@MORE
+@given(told=lies)
+def test_thousands_of_games_with_a_witness(
+    told: list[Lie], towns: dict[int, tuple[Town, Play]], honest: set[bytes]
+) -> None:
+    town, game = towns[1]
+    post = game(told)
+    assert all(ask.digest() in honest for _, ask in post.answered), told
+    unguarded(town, post)
+
+
+@pytest.mark.long
+@MORE
+@given(told=lies)
+def test_thousands_of_games_without_one(
+    told: list[Lie], towns: dict[int, tuple[Town, Play]]
+) -> None:
+    town, game = towns[0]
+    unguarded(town, game(told))
+
+
+def unguarded(town: Town, post: LyingPost) -> None:
+    """What guards promise of what silos opened, whatever was asked."""
+    for name in town.agreed.names:
+        own = [(ask, whom) for silo, ask, whom in post.opened if silo == name]
+        assert all(len(whom) >= 3 and name in whom for _, whom in own)
+        counted = {whom for ask, whom in own if opens_counts(ask.question)}
+        for one, other in itertools.combinations(counted, 2):
+            assert len(one ^ other) > 1, "the difference is one silo's counts"
+        for ask, whom in own:
+            assert not ask.question.moving or whom in counted
+
+
+def test_every_lie_is_told_and_honest_games_end(towns: dict[int, tuple[Town, Play]]) -> None:
+    """The games are worth something: lies do reach silos, and change what they do."""
+    town, game = towns[0]
+    plain = len(game([]).answered)
+    assert plain == 5 * 4
+    changed = set()
+    for what in LIES:
+        for when in (2, 3, 4, 5, 9, 10, 11, 12):
+            post = game([(what, when, 0)])
+            if len(post.answered) != plain or len(post.opened) != plain:
+                changed.add(what)
+                break
+    told_to_witnesses = {"signature", "account"}
+    unnoticed = {"history", "number", "forget", "order", "encoder", "totals", "theta", "kind"}
+    assert changed >= set(LIES) - told_to_witnesses - unnoticed
+    clean(town)
