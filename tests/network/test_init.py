@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -127,3 +128,33 @@ def test_a_private_federation_reads_nothing_off_a_sample(sample: Path, tmp_path:
     options = Options(data="", label="label", group="group", protected_class="1", dp_epsilon=4.0)
     with pytest.raises(FairSiloError, match="must not be read off the rows of `sample`"):
         draft_table(options, sample)
+
+
+def test_a_witness_gets_a_folder_of_its_own(sample: Path, tmp_path: Path) -> None:
+    """A key, settings without a table, a script; a silo's check says where there is no witness."""
+    public = make_key(tmp_path / "office.key", "office")
+    given = ["flower", "init", "--sample", str(sample), "--label", "label", "--group", "group"]
+    given += ["--protected-class", "1", *(f"--silo={one}" for one in silos(tmp_path))]
+    work, plain = tmp_path / "work", tmp_path / "plain"
+    more = [f"--witness=office={tmp_path / 'office.key.pub'}", "--folder", str(work)]
+    for arguments in (more, ["--folder", str(plain)]):
+        found = CliRunner().invoke(app, [*given, *arguments])
+        assert found.exception is None, found.output
+    agreed = read_federation_file(work / FILE)
+    assert [(one.name, one.public_key) for one in agreed.witnesses] == [("office", public)]
+    assert agreed.signers == 1
+    own = work / "silos" / "office"
+    assert "fairsilo flower witness" in (own / "start-witness.sh").read_text()
+    assert (work / "keys" / "office.pub").exists()
+    shutil.copy(tmp_path / "office.key", own / "node.key")
+    checked = CliRunner().invoke(app, ["flower", "check", "--settings", str(own / "silo.toml")])
+    assert "this witness fits the federation file" in checked.output
+    assert "office" in (work / "README.md").read_text()
+    for folder, told in ((work, False), (plain, True)):
+        settings = folder / "silos" / "bank" / "silo.toml"
+        checked = CliRunner().invoke(app, ["flower", "check", "--settings", str(settings)])
+        assert ("has no witnesses" in checked.output) is told
+    wrong = CliRunner().invoke(app, ["flower", "witness", "--settings", str(settings)])
+    assert "is a silo's" in str(wrong.exception)
+    few = CliRunner().invoke(app, [*given, *more, "--quorum", "2"])
+    assert "quorum is more than there are witnesses" in str(few.exception)
