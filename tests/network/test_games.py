@@ -109,19 +109,22 @@ def unguarded(town: Town, post: LyingPost) -> None:
             assert not ask.question.moving or whom in counted
 
 
-def test_every_lie_is_told_and_honest_games_end(towns: dict[int, tuple[Town, Play]]) -> None:
-    """The games are worth something: lies do reach silos, and change what they do."""
+NOTICED = {
+    "survivors": 4, "exchanged": 4, "roster": 3, "keys": 2, "replay": 6, "round": 3, "lost": 9,
+    "one-theta": 12, "theta": 12, "totals": 12, "order": 12, "kind": 12, "resume": 9,
+}  # fmt: skip
+"""At which exchange a lie shows even without a witness: masks do not cancel, or a silo refuses."""
+
+
+def test_lies_reach_the_silos_and_change_what_they_do(
+    towns: dict[int, tuple[Town, Play]],
+) -> None:
+    """Otherwise the games would be worth nothing."""
     town, game = towns[0]
-    plain = len(game([]).answered)
-    assert plain == 5 * 4
-    changed = set()
-    for what in LIES:
-        for when in (2, 3, 4, 5, 9, 10, 11, 12):
-            post = game([(what, when, 0)])
-            if len(post.answered) != plain or len(post.opened) != plain:
-                changed.add(what)
-                break
-    told_to_witnesses = {"signature", "account"}
-    unnoticed = {"history", "number", "forget", "order", "encoder", "totals", "theta", "kind"}
-    assert changed >= set(LIES) - told_to_witnesses - unnoticed
+    plain = game([])
+    assert (len(plain.answered), len(plain.opened)) == (20, 20)
+    for what, when in NOTICED.items():
+        post = game([(what, when, 0)])
+        assert (len(post.answered), len(post.opened)) != (20, 20), what
+    assert set(NOTICED) <= set(LIES)
     clean(town)

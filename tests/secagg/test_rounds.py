@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairsilo.arrays import Floats
-from fairsilo.secagg import RepeatRound, SiloSession
+from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession
 from tests.secagg.federation import Federation, agreement, names
 
 WILD = np.array([1e-4, -1.0, 7e17, 1e9, -3.3e15, 0.0, 123456789.0, 2.5e-5])
@@ -158,6 +158,18 @@ def test_silos_that_disagree_give_no_sum() -> None:
         words = federation.ask(name, SiloSession.masked, round_, [1.0], bound)
         federation.server.add_masked(name, round_, words)
     with pytest.raises(RepeatRound, match="do not cancel"):
+        federation.unmask(round_)
+
+
+def test_that_a_silo_had_no_vector_shows_in_the_sum_alone() -> None:
+    federation = Federation(agreement(4))
+    federation.set_up()
+    round_ = federation.server.open_round(2)
+    for number, name in enumerate(names(4)):
+        federation.ask(name, SiloSession.receive, federation.server.letters_for(name))
+        masked = partial(SiloSession.masked, vector=[1.0, 2.0], spoiled=number < 2)
+        federation.server.add_masked(name, round_, federation.ask(name, masked, round_))
+    with pytest.raises(ProtocolError, match=r"2 of the silos silo 00, .* had a number"):
         federation.unmask(round_)
 
 

@@ -126,8 +126,8 @@ def _step(
         ask = Ask.from_record(values)
         session.receive(unpack_parcels(record["parcels"]))
         session.expect(record["round"])
-        vector = sendable(answer(settings, agreed, ask, memory))
-        words = session.masked(record["round"], vector, question=ask.digest())
+        vector, spoiled = sendable(answer(settings, agreed, ask, memory))
+        words = session.masked(record["round"], vector, question=ask.digest(), spoiled=spoiled)
         # Only now, when no earlier round can be opened any more; of the rows that it is about.
         # Whether training rows changed must not show where they are private.
         memory["rows"] = str(memory["table" if agreed.dp is None else "test"])
@@ -148,23 +148,19 @@ def _step(
     return shares
 
 
-def sendable(vector: Floats) -> Floats:
-    """The vector with the largest number that masks can hide for each one that they cannot.
+def sendable(vector: Floats) -> tuple[Floats, bool]:
+    """The vector, or zeros where a number of it cannot be masked, and whether that is so.
 
     Whether numbers are finite and within the bound depends on the rows, and a server that chose
-    encoder and weights could ask for it, one silo at a time. So the silo does not refuse: the sum
-    over all shows that something is wrong (`overflown`), and no more.
+    encoder and weights could ask for it, one silo at a time. So the silo does not refuse: only
+    the sum over all tells that some silo had no answer.
     """
     beyond = ~(np.abs(vector) <= DEFAULT_BOUND)
-    if beyond.any():
-        log = logging.getLogger("flwr")
-        log.error("fairsilo: %d numbers of an answer are too large", beyond.sum())
-    return np.where(beyond, DEFAULT_BOUND, vector)
-
-
-def overflown(total: Floats) -> bool:
-    """Whether a silo had no number for a part of this sum."""
-    return bool((np.abs(total) >= DEFAULT_BOUND / 2).any())
+    if not beyond.any():
+        return vector, False
+    log = logging.getLogger("flwr")
+    log.error("fairsilo: %d numbers of an answer are not finite, or too large", beyond.sum())
+    return np.zeros_like(vector), True
 
 
 def point_of(agreed: FederationFile, ask: Ask) -> str:

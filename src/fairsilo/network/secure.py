@@ -24,7 +24,6 @@ from fairsilo.network.masked import (
     from_bytes,
     letter,
     opens_counts,
-    overflown,
 )
 from fairsilo.network.silo import AUDIT
 from fairsilo.network.transport import Fault, Transport
@@ -180,11 +179,6 @@ class Secure:
         except RepeatRound:
             faults |= late
             raise
-        if overflown(total):
-            raise FairSiloError(
-                f"an answer of one of {', '.join(present)} has a number that is not finite, or too "
-                "large to be masked: that silo's log tells its operator"
-            )
         return Collected(total, present, faults)
 
     def _admit(self, present: Sequence[str], faults: dict[str, Fault]) -> None:

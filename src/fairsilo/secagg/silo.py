@@ -150,10 +150,12 @@ class SiloSession:
         vector: ArrayLike,
         bound: ArrayLike = DEFAULT_BOUND,
         question: bytes = b"",
+        spoiled: bool = False,
     ) -> Words:
         """The vector as words, hidden by the masks of this round, which are then deleted.
 
-        It can be unmasked only together with vectors that answer the same `question`.
+        It can be unmasked only together with vectors that answer the same `question`. `spoiled`:
+        the silo had no vector that can be sent; the sum's check word says so, of no single silo.
         """
         self.expect(round_)
         material = self._current()
@@ -164,7 +166,8 @@ class SiloSession:
         seed, key = material.burn(round_)
         self._open, self._confirmed = round_, None
         common = bound_to(context, question, material.roster)
-        words = np.concatenate([plain, check_word(common, round_, material.roster, scale)])
+        check = check_word(common, round_, material.roster, scale) + np.uint64(spoiled)
+        words = np.concatenate([plain, check])
         words += self_mask(seed, context, round_, self.silo, words.size)
         for name, bundle in bundles.items():
             if name != self.silo:

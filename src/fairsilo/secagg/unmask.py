@@ -58,7 +58,13 @@ def opened_sum(
     words = unmask(agreement, round_, common, bundles, vectors, reveals)
     scale = exponents(bound, silos, words.size // 2).astype("<i8").tobytes()
     expected = check_word(common, round_, roster, scale)
-    if words[-1:] != expected * np.uint64(len(vectors)):
+    spoiled = int((words[-1:] - expected * np.uint64(len(vectors)))[0])
+    if 0 < spoiled <= len(vectors):
+        raise ProtocolError(
+            f"{spoiled} of the silos {', '.join(sorted(vectors))} had a number that is not finite, "
+            "or too large to be masked; its own log tells its operator."
+        )
+    if spoiled:
         raise RepeatRound(
             f"The masks of round {round_} do not cancel, so its sum is thrown away: "
             "the silos did not agree on question, roster, size or bounds; begin a new set-up."
