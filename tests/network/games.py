@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network import witness
-from fairsilo.network.masked import unpack_parcels
 from fairsilo.network.transport import Fault
-from fairsilo.network.wire import Ask, Record, pack_parcels
+from fairsilo.network.wire import Ask, Record, pack_parcels, unpack_parcels
 from tests.network.silos import Town, TownTransport, train
 
 SILOS = 4
