@@ -132,7 +132,8 @@ class Case:
 
 def pack_evidence(claims: bool, scores: bool = False) -> Callable[[Any], Floats]:
     def pack(seen: tuple[Evidence | None, Evidence]) -> Floats:
-        return np.concatenate([one.to_vector(claims, scores) for one in seen if one is not None])
+        vectors = [one.to_vector(claims, scores) for one in seen if one is not None]
+        return np.concatenate([*vectors, seen[1].wagers.ravel()])
 
     return pack
 

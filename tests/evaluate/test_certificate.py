@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
 import pytest
 
 from fairsilo.evaluate import Tally
-from fairsilo.evaluate.certificate import ASSUMES, Names, certify, radii, refuse
+from fairsilo.evaluate.betting import wagers_on
+from fairsilo.evaluate.certificate import ASSUMES, FEWEST, KINDS, Names, radii, refuse
+from fairsilo.evaluate.certificate import certify as certify_any
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.fairness import Dgeo
 
 PAIRS = (Dgeo(0, 1, 1),)
+certify = partial(certify_any, fewest=2)
+"""With the approximate bounds for the few rows of a hand calculation."""
 NAMES = Names(("Female", "Male", "Other"), ("no", "yes"))
 
 
@@ -73,8 +78,8 @@ def test_words() -> None:
     assert met["statement"] == (
         "On 5 rows that the model did not see, its average loss on \u201cFemale\u201d is larger "
         "than on \u201cMale\u201d by 1.0000, among people whose true class is \u201cyes\u201d. "
-        "With at least 95% confidence the gap in the whole population is below 6.1640. So the "
-        "limit of 8 is kept: certified."
+        "With about 95% confidence, by an approximation, the gap in the whole population is below "
+        "6.1640. So the limit of 8 is kept: certified."
     )
     assert met["assumes"] == list(ASSUMES)
     missed = certify(evidence(([0, 2], [1, 2, 3])), PAIRS, NAMES, 0.1, by_silo=False)
@@ -91,7 +96,7 @@ def test_an_empty_or_single_row_group_is_never_certified() -> None:
     for silo in (([1.0, 2.0], []), ([1.0, 2.0], [1.0]), ([1.0, np.inf], [1.0, 2.0])):
         found = certify(evidence(silo), PAIRS, NAMES, 100.0, by_silo=True)
         assert found["met"] is None
-        assert found["bounds"] == dict.fromkeys(("chebyshev", "cantelli", "normal"))
+        assert found["bounds"] == dict.fromkeys(("betting", *KINDS))
         assert "There is no certificate" in found["statement"]
 
 
@@ -118,3 +123,38 @@ def test_every_pair_is_held_to_its_own_limit_and_only_those_that_have_one() -> N
     assert [line["limit"] for line in kept["pairs"]] == [8.0]
     none = certify(some, pairs, NAMES, [None, None], by_silo=False)
     assert (none["met"], none["limit"], len(none["pairs"])) == (None, None, 2)
+
+
+def test_an_estimated_variance_says_nothing_of_few_rows() -> None:
+    few, enough = (
+        certify_any(evidence(([1.0, 2.0] * n, [1.5, 2.5] * n)), PAIRS, NAMES, None, by_silo=True)
+        for n in (FEWEST // 2 - 1, FEWEST // 2)
+    )
+    assert few["bounds"] == dict.fromkeys(("betting", *KINDS))
+    assert few["pairs"][0]["mean"] is None
+    assert few["pairs"][0]["gap"] == pytest.approx(-0.5)
+    assert None not in [enough["bounds"][kind] for kind in KINDS]
+
+
+def test_with_the_sums_of_wagers_the_bound_by_betting_certifies() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.exponential(0.3, 4000), rng.exponential(0.32, 900)
+    seen = evidence((a.tolist(), b.tolist()))
+    y, s = np.ones(4900, np.int64), np.repeat([0, 1], [4000, 900])
+    known = replace(seen, wagers=wagers_on(np.concatenate([a, b]), y, s, PAIRS))
+    found = certify_any(known, PAIRS, NAMES, 0.15, by_silo=False)
+    assert (found["by"], found["clip"], found["met"]) == ("betting", 5.0, True)
+    assert abs(a.mean() - b.mean()) < found["bounds"]["betting"] <= 0.15
+    assert "where a loss above 5 counts as 5. So the limit of 0.15 is kept" in found["statement"]
+    strict = certify_any(known, PAIRS, NAMES, 0.05, by_silo=False)
+    assert strict["met"] is False
+    assert strict["needed"] > 900
+    assert "more held-out rows of \u201cMale\u201d with \u201cyes\u201d" in strict["statement"]
+    # So many rows do settle it.
+    times = 1 + strict["needed"] / 900
+    more = [rng.exponential(mean, int(n * times)) for mean, n in ((0.3, 4000), (0.32, 900))]
+    again = evidence(*[(more[0].tolist(), more[1].tolist())])
+    of = np.repeat([0, 1], [len(one) for one in more])
+    sums = wagers_on(np.concatenate(more), np.ones(len(of), np.int64), of, PAIRS)
+    bound = certify_any(replace(again, wagers=sums), PAIRS, NAMES, 0.05, by_silo=False)["bounds"]
+    assert bound["betting"] == pytest.approx(0.05, abs=0.02)

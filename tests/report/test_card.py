@@ -56,7 +56,7 @@ def test_a_certificate_is_shown_when_there_is_one() -> None:
     bounds = {"chebyshev": 0.1234567, "cantelli": 0.1, "normal": 0.05}
     found = {"level": 0.95, "statement": "Kept.", "bounds": bounds, "assumes": ["much"]}
     text = card_markdown(card(description, {**metrics, "certificate": found}))
-    assert "with 95% confidence: chebyshev 0.1235, cantelli 0.1000, normal 0.0500." in text
+    assert "are approximate): chebyshev 0.1235, cantelli 0.1000, normal 0.0500." in text
     assert "Kept." in text
     assert "- much" in text
 

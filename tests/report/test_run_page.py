@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from fairsilo.data.synthetic import make_table
+from fairsilo.evaluate.certificate import refuse
 from fairsilo.report import card, card_markdown, run_page
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.verdict import Answer, certified, on_test_rows, on_training_rows
@@ -69,11 +70,13 @@ def test_contradiction_allows_for_having_looked_at_many_pairs() -> None:
     assert on_test_rows(facts(three)) is Answer.UNSURE
 
 
-def test_certificate_is_chebyshevs() -> None:
-    # r = se / sqrt(0.05): 0.095 with 400 rows, 0.030 with 4000, and |D| is 0.05.
-    assert not certified(facts(sample()))
-    assert certified(facts(sample(rows=4000)))
-    assert "Even Chebyshev" in page(sample(rows=4000))
+def test_what_is_certified_is_what_the_certificate_says() -> None:
+    run = sample(rows=4000)
+    run.metrics["certificate"] = refuse("it is a sample", 0.1)
+    assert not certified(facts(run))
+    run.metrics["certificate"]["met"] = True
+    assert certified(facts(run))
+    assert "Even the certificate" in page(run)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -20,8 +20,10 @@ from fairsilo.data import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.audit import Auditor
+from fairsilo.evaluate.betting import wagers_on
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.rates import certify_rates, joined
 from fairsilo.report import audit_page
 from fairsilo.run import Saved, load
 
@@ -110,6 +112,12 @@ def examine(
         for of in np.split(order, cuts)
     )
     evidence = reduce(add, (Evidence.of_silo(one, rows.pairs, min_cell) for one in tallies))
+    if np.isfinite(answers.losses).any() and rows.pairs:
+        each = (
+            wagers_on(answers.losses[of], rows.y[of], rows.s[of], rows.pairs, min_cell)
+            for of in np.split(order, cuts)
+        )
+        evidence = replace(evidence, wagers=reduce(add, each))
     return document(subject, auditor, evidence, answers.notes)
 
 
@@ -128,6 +136,15 @@ def document(
             evidence, auditor.pairs, auditor.names, subject.limits,
             by_silo=True, level=auditor.level, unseen=subject.unseen is True,
         )  # fmt: skip
+        names = (auditor.names.groups, auditor.names.classes)
+        limited = [
+            pair
+            for pair, limit in zip(auditor.pairs, subject.limits, strict=True)
+            if limit is not None
+        ]
+        compared = limited or auditor.pairs
+        rates = certify_rates(evidence.tally, compared, *names, None, auditor.level)
+        certificate = joined(certificate, rates, subject.unseen is True)
     found = auditor.findings(evidence)
     return {
         "format": FORMAT,

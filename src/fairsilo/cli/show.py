@@ -131,11 +131,16 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
     if "dp" in metrics:
         console.print(price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
     found = metrics["certificate"]
-    if found["bounds"]["chebyshev"] is not None:
-        met = {True: "limit certified", False: "limit not certified", None: "no limit set"}
+    met = {True: "limit certified", False: "limit not certified", None: "no limit set"}
+    bounds = []
+    if found["bounds"]["betting"] is not None and found["about"] == "losses":
+        bounds.append(f"DGEO below {number(found['bounds']['betting'])}")
+    if found["rates"]["bound"] is not None:
+        bounds.append(f"rates within {number(found['rates']['bound'])}")
+    if bounds:
         console.print(
-            f"certificate: with {100 * found['level']:g}% confidence the DGEO of the population is "
-            f"below {number(found['bounds']['chebyshev'])}, {met[found['met']]} (certificate.md)",
+            f"certificate: with {100 * found['level']:g}% confidence, in the population, "
+            f"{', '.join(bounds)}, {met[found['met']]} (certificate.md)",
             highlight=False,
             soft_wrap=True,
         )

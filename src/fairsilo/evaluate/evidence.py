@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class Evidence(Summed):
     rates: Gaps
     hidden: Ints
     """How many silos left the cell out because it has too few rows there, (groups, classes)."""
+    wagers: Floats = field(default_factory=lambda: np.zeros(0))
+    """The sums of `betting` for the cells that pairs compare; none where nobody asked for them."""
 
     @classmethod
     def of_silo(cls, tally: Tally, pairs: Sequence[Constraint], min_cell: int = 0) -> Evidence:

@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from fairsilo.arrays import Floats
 from fairsilo.evaluate.audit import Auditor, Found
-from fairsilo.evaluate.certificate import Names, certify
+from fairsilo.evaluate.certificate import KINDS, Names, certify
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Dgeo
@@ -91,8 +91,9 @@ def coverage(
         for name, (span, truth) in _spans(found, one).items():
             held.setdefault(name, []).append(span[0] <= truth <= span[1])
             widths.setdefault(name, []).append(span[1] - span[0])
-        bounds = certify(one.evidence, PAIRS, NAMES, None, by_silo=False, level=level)["bounds"]
-        for name, bound in bounds.items():
+        found_here = certify(one.evidence, PAIRS, NAMES, None, by_silo=False, level=level, fewest=2)
+        for name in KINDS:
+            bound = found_here["bounds"][name]
             key = f"certificate, {name}"
             held.setdefault(key, []).append(abs(one.truth["loss pooled"]) < bound)
             widths.setdefault(key, []).append(bound - found["dgeo"]["pooled"]["value"])

@@ -9,15 +9,17 @@ them could have any column of the table tallied.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairsilo.arrays import Floats
+from fairsilo.arrays import Floats, Ints
 from fairsilo.auditor.answers import of_columns
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.encoder import Encoder, Scaling
 from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.betting import shape_of, wagers_on
 from fairsilo.evaluate.evidence import Evidence, Gaps
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness import NOTIONS
@@ -51,15 +53,29 @@ class Answers(Question, kind="answers"):
     def length(self, problem: Problem) -> int:
         """One or two pieces of evidence."""
         one = Evidence.length(*problem.shape, len(problem.cell_pairs))
-        return one if self.test_only else 2 * one
+        return (one if self.test_only else 2 * one) + math.prod(self._wagers(problem))
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the training rows, then of the test rows."""
         parts = [silo.test] if self.test_only else [silo.train, silo.test]
-        return np.concatenate([self.of(problem, silo, part) for part in parts])
+        vectors = []
+        for part in parts:
+            predicted, losses = self.of(problem, silo, part)
+            shape = {"groups": problem.groups, "classes": problem.classes}
+            tally = Tally.of(part.y, part.s, predicted, losses, **shape)
+            seen = Evidence.of_silo(tally, problem.cell_pairs, silo.min_cell)
+            vectors.append(seen.to_vector())
+        if self._wagers(problem)[0]:
+            test, pairs = silo.test, problem.cell_pairs
+            vectors.append(wagers_on(losses, test.y, test.s, pairs, silo.min_cell).ravel())
+        return np.concatenate(vectors)
 
-    def of(self, problem: Problem, silo: Silo, part: Part) -> Floats:
-        """Of some rows."""
+    def _wagers(self, problem: Problem) -> tuple[int, ...]:
+        """The shape of the sums by which losses are bounded; predicted classes have no losses."""
+        return shape_of(problem.cell_pairs if self.what == PROBABILITIES else ())
+
+    def of(self, problem: Problem, silo: Silo, part: Part) -> tuple[Ints, Floats]:
+        """Predicted classes and losses of some rows."""
         assert problem.schema is not None
         nobody = np.zeros(len(part), np.int64)
         predictions, probability, protected = silo.answers
@@ -69,18 +85,20 @@ class Answers(Question, kind="answers"):
         )  # fmt: skip
         answers = of_columns(predictions, probability, rows)
         losses = answers.losses if self.what == PROBABILITIES else np.zeros(len(part))
-        shape = {"groups": problem.groups, "classes": problem.classes}
-        tally = Tally.of(part.y, part.s, answers.predicted, losses, **shape)
-        return Evidence.of_silo(tally, problem.cell_pairs, silo.min_cell).to_vector()
+        return answers.predicted, losses
 
     def read(self, problem: Problem, vector: Floats) -> tuple[Evidence | None, Evidence]:
         """The evidence of all silos, without losses where only classes were asked for."""
-        parts = [vector] if self.test_only else np.split(vector, 2)
+        wagers = self._wagers(problem)
+        tallies = vector[: len(vector) - math.prod(wagers)]
+        parts = [tallies] if self.test_only else np.split(tallies, 2)
         shape = (*problem.shape, len(problem.cell_pairs))
         seen = [Evidence.from_vector(part, *shape) for part in parts]
         if self.what == CLASSES:
             seen = [without_losses(one) for one in seen]
         *train, test = seen
+        if wagers[0]:
+            test = replace(test, wagers=vector[len(tallies) :].reshape(wagers))
         return (train[0] if train else None), test
 
 

@@ -1,10 +1,12 @@
 """What silos say of a model on their rows: tallies, and each silo's own gap of every pair."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
+from fairsilo.evaluate.betting import shape_of, wagers_on
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.scores import counted
 from fairsilo.evaluate.tally import Tally
@@ -51,7 +53,8 @@ class Evaluate(Question, kind="evaluate"):
         """One or two pieces of evidence."""
         pairs, claims = len(problem.constraints), bool(problem.claims)
         shape = (problem.groups, problem.classes, pairs, claims)
-        return sum(Evidence.length(*shape, scored) for scored in self._scored)
+        tallies = sum(Evidence.length(*shape, scored) for scored in self._scored)
+        return tallies + math.prod(self._wagers(problem))
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the training rows, then of the test rows."""
@@ -61,7 +64,15 @@ class Evaluate(Question, kind="evaluate"):
         claims = bool(problem.claims)
         each = zip(parts, self._scored, strict=True)
         vectors = [self._of(problem, silo, p, one).to_vector(claims, one) for p, one in each]
+        if self._wagers(problem)[0]:
+            test, small = silo.test, silo.min_cell if self.audit else 0
+            losses = self._model(problem, silo).losses(test.x, test.y, test.s)
+            vectors.append(wagers_on(losses, test.y, test.s, problem.cell_pairs, small).ravel())
         return np.concatenate(vectors)
+
+    def _wagers(self, problem: Problem) -> tuple[int, ...]:
+        """The shape of the sums by which the test rows' losses are bounded."""
+        return shape_of(problem.cell_pairs if self.part == "all" else ())
 
     @property
     def _scored(self) -> list[bool]:
@@ -96,11 +107,15 @@ class Evaluate(Question, kind="evaluate"):
 
     def read(self, problem: Problem, vector: Floats) -> Seen:
         """The evidence of all silos."""
+        wagers = self._wagers(problem)
+        tallies = vector[: len(vector) - math.prod(wagers)]
         shape = (*problem.shape, len(problem.constraints), bool(problem.claims))
         cut = Evidence.length(*shape, self._scored[0])
-        parts = [vector] if self.test_only else np.split(vector, [cut])
+        parts = [tallies] if self.test_only else np.split(tallies, [cut])
         each = zip(parts, self._scored, strict=True)
         *train, test = (Evidence.from_vector(part, *shape, one) for part, one in each)
+        if wagers[0]:
+            test = replace(test, wagers=vector[len(tallies) :].reshape(wagers))
         return (train[0] if train else None), test
 
     def implausible(self, problem: Problem, vector: Floats) -> str:

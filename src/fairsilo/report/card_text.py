@@ -150,9 +150,19 @@ def _certificate(card: Card) -> list[str]:
     if not found:
         return ["## Certificate", "This run has none."]
     lines = ["## Certificate", _text(found["statement"])]
-    if found["bounds"]["chebyshev"] is not None:
-        bounds = ", ".join(f"{name} {_number(value)}" for name, value in found["bounds"].items())
-        lines.append(f"Bounds of the largest gap, with {found['level']:.0%} confidence: {bounds}.")
+    known = {name: value for name, value in found["bounds"].items() if value is not None}
+    if known:
+        bounds = ", ".join(f"{name} {_number(value)}" for name, value in known.items())
+        lines.append(
+            f"Bounds of the largest gap in losses, with {found['level']:.0%} confidence (all but "
+            f"betting are approximate): {bounds}."
+        )
+    rates = found.get("rates", {}).get("bound")
+    if rates is not None:
+        lines.append(
+            f"Bound of the largest difference of rates, exact, with {found['level']:.0%} "
+            f"confidence: {_number(rates)}."
+        )
     if found["assumes"]:
         lines.append("What it assumes:")
         lines.append(_bullets(found["assumes"]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairsilo.data.groups import NO_GROUP
 from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
-from fairsilo.evaluate.certificate import Names, certify, refuse
+from fairsilo.evaluate.certificate import refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
 from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss, loss_gap, rate_gap
@@ -21,6 +21,7 @@ from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
 from fairsilo.question import Problem
+from fairsilo.run.certified import certificate_of
 from fairsilo.run.decide import cut_of
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.options import Options
@@ -132,7 +133,7 @@ def measure(
         "constant": constant_metrics(posed, test[0].tally, training.common),
         **_curves(posed, test),
         "worth": worth(whole, schema.classes, training.common, len(test)),
-        "certificate": _certificate(
+        "certificate": certificate_of(
             options, posed, test, problem.epsilon if limited else None, seen.by_silo
         ),
         **seen.sent,
@@ -290,22 +291,6 @@ def _claims(posed: Posed, test: Sequence[Evidence]) -> Metrics:
         return {}
     schema = posed.schema
     return {"claims": claims_of(test[0].tally, schema.groups, schema.classes, claims)}
-
-
-def _certificate(
-    options: Options,
-    posed: Posed,
-    test: Sequence[Evidence],
-    epsilon: float | Sequence[float] | None,
-    by_silo: bool,
-) -> Metrics:
-    limit = None if epsilon is None else float(np.min(epsilon))
-    if len(test) > 1 or METHODS[options.method].own_models:
-        return refuse("this method leaves one model per client, and a certificate is of one", limit)
-    if len(posed.cell_pairs) < len(posed.constraints):
-        return refuse("a certificate is of equal opportunity between pairs of groups", limit)
-    names = Names(posed.schema.groups, posed.schema.classes)
-    return certify(test[0], posed.cell_pairs, names, epsilon, by_silo=by_silo)
 
 
 def on_average(posed: Posed, test: Sequence[Evidence]) -> dict[str, float | None]:

@@ -11,6 +11,7 @@ import numpy as np
 from fairsilo.arrays import Ints
 from fairsilo.coded import Table
 from fairsilo.evaluate import Tally
+from fairsilo.evaluate.betting import wagers_on
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.scores import counted
 from fairsilo.method import Trained
@@ -67,7 +68,8 @@ def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Eviden
         for of in (owner == k for k in range(int(owner.max(initial=0)) + 1))
     )  # fmt: skip
     pairs = prepared.cell_pairs
-    return reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
+    seen = reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
+    return replace(seen, wagers=wagers_on(said.lost, y, s, pairs)) if pairs else seen
 
 
 def tally_of(

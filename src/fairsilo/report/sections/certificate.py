@@ -12,12 +12,14 @@ from fairsilo.report.html import Child, Html, el
 from fairsilo.report.text import plain
 
 KINDS = {
-    "chebyshev": ("Chebyshev", "holds for losses of any distribution; the one that certifies"),
-    "cantelli": ("Cantelli", "one-sided; holds under the same assumptions"),
-    "normal": ("Normal", "an approximation; good where every group has 30 rows or more"),
+    "chebyshev": ("Chebyshev", "approximate: its variance is estimated"),
+    "cantelli": ("Cantelli", "approximate, one-sided"),
+    "normal": ("normal", "approximate; needs losses without rare large ones"),
 }
 _ESTIMATORS = {"pooled": "all rows together", "mean": "average over the silos"}
-_FEW = "a group has fewer than two held-out rows of the class, or the losses are not known"
+_FEW = "a group has fewer than 100 held-out rows of the class, or the losses are not known"
+_NONE = "a group has no held-out row to be compared on, or the sums were not asked for"
+_EXACT = "holds for any distribution of the losses and any number of rows; losses are clipped"
 
 
 def certificate(found: Mapping[str, Any]) -> Html:
@@ -25,11 +27,12 @@ def certificate(found: Mapping[str, Any]) -> Html:
     return section(
         "Certificate",
         note(str(found["statement"])),
+        _rates(found) if found.get("rates", {}).get("lines") else None,
         _table(found) if found["pairs"] else None,
         el("h3", "What it assumes") if found["assumes"] else None,
         bullets([str(one) for one in found["assumes"]]) if found["assumes"] else None,
         lead=(
-            "How large the gap between the groups\u2019 average losses can be in the whole "
+            "How far apart the groups\u2019 rates and their average losses can be in the whole "
             "population, judged by rows that the model did not see."
         ),
         name="certificate",
@@ -43,6 +46,7 @@ def _table(found: Mapping[str, Any]) -> Html:
         Column("Class"),
         Column("Estimate"),
         Column("Gap measured", "signed", digits=4, why=_FEW),
+        Column(f"{percent} bound (betting)", "number", digits=4, why=_NONE, help=_EXACT),
         *(
             Column(f"{percent} bound ({name})", "number", digits=4, why=_FEW, help=words)
             for name, words in KINDS.values()
@@ -55,11 +59,40 @@ def _table(found: Mapping[str, Any]) -> Html:
                 continue
             values = pair[key] or {}
             name = f"{pair['a']} \N{MINUS SIGN} {pair['b']}"
-            rows.append(
-                [name, pair["class"], words, values.get("gap"), *(values.get(k) for k in KINDS)]
-            )
+            gap = values.get("gap", pair.get("gap") if key == "pooled" else None)
+            betting = (pair.get("betting") or {}).get("bound") if key == "pooled" else None
+            bounds = [betting, *(values.get(k) for k in KINDS)]
+            rows.append([name, pair["class"], words, gap, *bounds])
     limit = "" if found["limit"] is None else f"; the limit is {plain(found['limit'])}"
     return table(columns, rows, caption=f"The true gap is below the bound{limit}")
+
+
+def _rates(found: Mapping[str, Any]) -> Html:
+    percent, lines = f"{100 * found['level']:g}%", found["rates"]["lines"]
+    columns = [
+        Column("Compared"),
+        Column("Rows"),
+        Column("Difference of rates", "signed", digits=4, why=_NONE),
+        Column(f"{percent} bound", "number", digits=4, help="exact (Clopper and Pearson)"),
+        *(
+            [Column("all bounds together", "number", digits=4, help="hold at once (Bonferroni)")]
+            if len(lines) > 1
+            else []
+        ),
+    ]
+    rows: list[list[Child]] = [
+        [
+            line["name"],
+            f"{line['rows_a']:,} and {line['rows_b']:,}",
+            line["gap"],
+            line["bound"],
+            *([line["together"]] if len(lines) > 1 else []),
+        ]
+        for line in lines
+    ]
+    limit = found["rates"]["limit"]
+    ends = "" if limit is None else f"; the target is {plain(limit)}"
+    return table(columns, rows, caption=f"The true difference of rates is below the bound{ends}")
 
 
 def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
@@ -67,7 +100,8 @@ def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any])
     found = metrics["certificate"]
     schema = description.get("schema", {})
     answer = {True: "certified", False: "not certified", None: "no certificate"}[found["met"]]
-    if found["met"] is None and found["bounds"]["chebyshev"] is not None:
+    rates = found.get("rates", {}).get("lines", [])
+    if found["met"] is None and (rates or any(found["bounds"].values())):
         answer = "measured"
     lines = [
         "# Certificate of fairness between groups",
@@ -81,15 +115,25 @@ def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any])
         f"- Class within which they are compared: {description.get('protected_class')}.",
         f"- Made by FairSilo {__version__} from `metrics.json` beside this file.",
     ]
+    percent = f"{100 * found['level']:g}%"
+    if rates:
+        lines += ["", "## Decisions", "", "| compared | rows | difference of rates | bound | all "
+                  "bounds together |", "|---|---|---|---|---|"]  # fmt: skip
+        lines += [_rate_line(one) for one in rates]
+        lines += [
+            "",
+            f"The true difference is at most the bound with at least {percent} confidence, for any "
+            "number of rows (Clopper and Pearson). The last column holds for all lines at once.",
+        ]
     if found["pairs"]:
-        lines += ["", "| pair | class | estimate | rows | gap measured | Chebyshev | Cantelli "
-                  "| normal |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+        head = "| pair | class | estimate | rows | gap | betting | Chebyshev | Cantelli | normal |"
+        lines += ["", "## Losses", "", head, "|---" * 9 + "|"]
         lines += [_line(pair, key) for pair in found["pairs"] for key in _ESTIMATORS if key in pair]
         lines += [
             "",
-            f"The last three columns are bounds: the true gap is below them with at least "
-            f"{100 * found['level']:g}% confidence. Chebyshev\u2019s and Cantelli\u2019s hold "
-            "whatever the distribution of the losses is; the normal one is an approximation.",
+            f"The last four columns are bounds of the true gap with {percent} confidence. The one "
+            "by betting holds for any distribution of the losses and any number of rows, where a "
+            f"loss above {found.get('clip') or 5:g} counts as that; the others are approximate.",
         ]
     if found["assumes"]:
         lines += ["", "## What it assumes", "", *(f"- {one}" for one in found["assumes"])]
@@ -97,8 +141,6 @@ def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any])
             "",
             "## What it does not say",
             "",
-            "- It speaks of losses (how surprised the model is by the truth) and not of decisions; "
-            "how often people are recognised is in the report.",
             "- It speaks of the compared groups within the named class, and of nobody else.",
         ]
     return "\n".join(lines) + "\n"
@@ -106,7 +148,20 @@ def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any])
 
 def _line(pair: Mapping[str, Any], key: str) -> str:
     values = pair[key] or {}
-    shown = ["\N{EN DASH}" if (v := values.get(k)) is None else f"{v:.4f}" for k in ("gap", *KINDS)]
+    pooled = key == "pooled"
+    gap = values.get("gap", pair.get("gap") if pooled else None)
+    betting = (pair.get("betting") or {}).get("bound") if pooled else None
+    shown = [_shown(v) for v in (gap, betting, *(values.get(k) for k in KINDS))]
     name = f"{pair['a']} \N{MINUS SIGN} {pair['b']}".replace("|", "\\|")
     rows = f"{pair['rows_a']:,} and {pair['rows_b']:,}"
     return f"| {' | '.join([name, str(pair['class']), _ESTIMATORS[key], rows, *shown])} |"
+
+
+def _rate_line(line: Mapping[str, Any]) -> str:
+    name, rows = line["name"].replace("|", "\\|"), f"{line['rows_a']:,} and {line['rows_b']:,}"
+    values = (_shown(line[key]) for key in ("gap", "bound", "together"))
+    return f"| {' | '.join([name, rows, *values])} |"
+
+
+def _shown(value: float | None) -> str:
+    return "\N{EN DASH}" if value is None else f"{value:.4f}"

@@ -1,0 +1,35 @@
+"""The certificate of a run: of what was limited, losses or rates, on rows that it never saw."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fairsilo.evaluate.certificate import Names, certify, refuse
+from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.rates import certify_rates, joined
+from fairsilo.method import METHODS
+from fairsilo.run.options import Options
+from fairsilo.run.problem import Posed
+
+
+def certificate_of(
+    options: Options,
+    posed: Posed,
+    test: Sequence[Evidence],
+    epsilon: float | Sequence[float] | None,
+    by_silo: bool,
+) -> dict[str, Any]:
+    """What is stored in metrics.json; with a target it is about the target."""
+    limit = None if epsilon is None else float(np.min(epsilon))
+    if len(test) > 1 or METHODS[options.method].own_models:
+        return refuse("this method leaves one model per client, and a certificate is of one", limit)
+    names = Names(posed.schema.groups, posed.schema.classes)
+    groups, classes = names.groups, names.classes
+    target = options.target_deo
+    rates = certify_rates(test[0].tally, posed.constraints, groups, classes, target)
+    if len(posed.cell_pairs) < len(posed.constraints):
+        found = refuse("of losses it is for equal opportunity between pairs of groups", limit)
+    else:
+        found = certify(test[0], posed.cell_pairs, names, epsilon, by_silo=by_silo)
+    return joined({**found, "rows": int(test[0].tally.counts.sum())}, rates)
