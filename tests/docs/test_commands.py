@@ -55,13 +55,14 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
 
 
 def test_the_commands_of_a_working_folder_exist() -> None:
+    starts = [texts.START_SILO.replace("@role@", role) for role in ("silo", "witness")]
     found = [
         line
-        for text in (texts.README, texts.START_SILO, texts.START_SUPERLINK, texts.REGISTER)
+        for text in (texts.README, *starts, texts.START_SUPERLINK, texts.REGISTER)
         for line in commands(text)
         if is_command(line)
     ]
-    assert len(found) > 6
+    assert len(found) > 8
     assert [(line, wrong(line)) for line in found if wrong(line)] == []
 
 
