@@ -15,6 +15,9 @@ def predict(
     seed: Annotated[
         int, typer.Option(help="Seed for methods whose predictions are drawn (eo, ceo).")
     ] = 0,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to write before the prediction: id,name.")
+    ] = None,
     sep: Annotated[
         str | None, typer.Option(help="What separates fields; default as in the run's own table.")
     ] = None,
@@ -27,6 +30,7 @@ def predict(
     import sys
     from dataclasses import replace
 
+    from fairsilo.run.constraints import names_of
     from fairsilo.run.predict import score_table, write_table
     from fairsilo.run.store import load
 
@@ -35,7 +39,8 @@ def predict(
     told = {"sep": sep, "decimal": decimal, "thousands": thousands}
     given = {name: value for name, value in told.items() if value is not None}
     dialect = replace(load(model).dialect, **given) if given else None
-    scores, warnings = score_table(model, data, seed, dialect)
+    kept = () if keep is None else names_of("keep", keep)
+    scores, warnings = score_table(model, data, seed, dialect, kept)
     for warning in warnings:
         print(f"fairsilo: warning: {warning}", file=sys.stderr)
     write_table(scores, out)

@@ -41,9 +41,9 @@ _RATES = {
 class Rounds:
     """Live progress on a terminal; elsewhere a line now and then."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, quiet: bool = False) -> None:
         self.title = title
-        self.console = Console(stderr=True)
+        self.console = Console(stderr=True, quiet=quiet)
         self.live = Live(console=self.console, transient=True, refresh_per_second=8)
         self.started = time.monotonic()
         self.said = self.started

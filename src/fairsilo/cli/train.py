@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fairsilo.cli.failures import checked_failures, failures
 from fairsilo.cli.shared_options import HOW, OPTIONS, OUT, options_from, takes
 from fairsilo.errors import FairSiloError
 
@@ -43,6 +45,22 @@ def train(
             rich_help_panel=OUT,
         ),
     ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print metrics.json and nothing else.", rich_help_panel=OUT),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print where the results lie, no more.", rich_help_panel=OUT),
+    ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with 3, once all is written, if the run is one of these: missed (its limit, "
+            "on training rows), not-converged, collapsed (or hardly better).",
+            rich_help_panel=OUT,
+        ),
+    ] = None,
 ) -> None:
     """Train a classifier across clients, fair between groups, and write a run folder.
 
@@ -59,17 +77,28 @@ def train(
     data, method = Path(options.data), options.method
     folder = out or Path("runs") / f"{data.stem}-{method}"
     check_out(folder)
+    wanted = () if fail_on is None else checked_failures(fail_on)
     tracked = None if mlflow is None else open_store(mlflow)
     with Told(folder, options) if watch else nullcontext() as told:
-        with Rounds(f"training {method} on {data.name}") as progress:
+        with Rounds(f"training {method} on {data.name}", quiet or json) as progress:
             watched = told.also(progress.watch) if told else progress.watch
             run = execute(options, watched, baseline, progress.beside)
         files = save(run, folder)
-        show_run(run, folder, time.monotonic() - started)
+        if json:
+            print((folder / "metrics.json").read_text(), end="")
+        elif quiet:
+            print(folder)
+        else:
+            show_run(run, folder, time.monotonic() - started)
         if tracked is not None:
-            print(f"MLflow: {mlflow}, run {tracked.log(run, files)}")
+            logged = tracked.log(run, files)
+            print(f"MLflow: {mlflow}, run {logged}", file=sys.stderr if json or quiet else None)
         if told:
             told.stay(run)
+    failed = [name for name in failures(run) if name in wanted]
+    if failed:
+        print(f"fairsilo: the run is {' and '.join(failed)} (--fail-on)", file=sys.stderr)
+        raise typer.Exit(3)
 
 
 def check_out(folder: Path) -> None:

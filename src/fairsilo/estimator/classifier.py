@@ -31,6 +31,7 @@ from fairsilo.estimator.fitted_state import Kept
 from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
 from fairsilo.estimator.outcome import Fitted, train
 from fairsilo.estimator.problem import Compared, prepare
+from fairsilo.estimator.results import Results, described
 from fairsilo.estimator.settings import options_of, seed_of
 from fairsilo.export.onnx import to_onnx
 from fairsilo.fairness import DEFAULT, Notion
@@ -55,7 +56,7 @@ def _has_scores(estimator: FedFairClassifier) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is fair between groups, trained across several holders of rows.
 
     It solves
@@ -311,12 +312,6 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, s = self._rows(X, sensitive_features)
         return self._kept.committee().probabilities(x, s)
 
-    def predict_log_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Logarithms of the class probabilities; parameters as for `predict`."""
-        with np.errstate(divide="ignore"):
-            found: Floats = np.log(self.predict_proba(X, sensitive_features=sensitive_features))
-        return found
-
     @available_if(_has_scores)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of ``classes_[1]``, (n_samples,), or the scores of several classes."""
@@ -382,6 +377,7 @@ class FedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dp_ = fitted.dp
         models = fitted.trained.predictors
         kept = Kept.of(prepared.encoder, models, options.model, options.method, options.seed)
+        self._described = described(options, prepared, fitted)
         self._keep_model(kept)
 
     def _keep_model(self, kept: Kept) -> None:

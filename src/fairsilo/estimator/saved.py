@@ -18,7 +18,7 @@ from fairsilo.run import store
 PARAMETERS = (
     *("method", "model", "solver", "estimator"),
     *("against", "pool", "notion", "target_deo", "target_by", "target_confidence"),
-    *("dp_epsilon", "dp_delta"),
+    *("decide_at", "dp_epsilon", "dp_delta"),
 )
 """The options of a run that are also parameters of the estimator."""
 
@@ -60,6 +60,7 @@ def load(folder: str | Path) -> FedFairClassifier:
     clf.history_ = _history(folder / "history.parquet")
     clf.constraints_ = _constraints(described, clf.history_)
     named = [options[name] for name in ("model", "method", "seed")]
+    clf._described = {key: value for key, value in described.items() if key != "kind"}
     clf._keep_model(Kept.of(saved.encoder, saved.predictors, *named))
     return clf
 

@@ -1,5 +1,6 @@
 """Score a table with a saved run."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,16 @@ from fairsilo.run.store import Saved, load
 
 
 def score_table(
-    folder: Path, data: Path, seed: int = 0, dialect: Dialect | None = None
+    folder: Path,
+    data: Path,
+    seed: int = 0,
+    dialect: Dialect | None = None,
+    keep: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
     """Predicted class and class probabilities of every row, and what to warn of.
 
-    `dialect`: how a CSV file is written; None is as the run's own table was.
+    `dialect`: how a CSV file is written; None is as the run's own table was. `keep`: columns of
+    the table that go before the prediction, such as ids.
     """
     check_seed(seed)
     saved = load(folder)
@@ -28,7 +34,10 @@ def score_table(
     members = saved.predictors
     committee = Committee(members, len(saved.schema.classes))
     probabilities, labels = committee.probabilities(x, s), committee.labels(x, s, seed)
-    scores = pd.DataFrame({"predicted": np.array(saved.schema.classes, dtype=object)[labels]})
+    kept = {name: column(frame, name).to_numpy() for name in keep}
+    scores = pd.DataFrame(
+        {**kept, "predicted": np.array(saved.schema.classes, dtype=object)[labels]}
+    )
     for c, name in enumerate(saved.schema.classes):
         scores[f"probability {name}"] = probabilities[:, c]
     warnings = [

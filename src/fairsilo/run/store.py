@@ -80,9 +80,23 @@ def save(run: Run, folder: Path) -> tuple[Path, ...]:
 def save_model(model: Predictor, options: Options, posed: Posed, folder: Path) -> None:
     """Write only a model, without figures: enough to load it and to predict."""
     kind, tensors = to_tensors([model])
-    description = {**_about(options, posed), "kind": kind}
+    description = {**about(options, posed), "kind": kind}
+    write_model(folder, description, tensors, {"method": options.method})
+
+
+def write_model(
+    folder: Path,
+    description: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    metrics: Metrics,
+    rounds: pd.DataFrame | None = None,
+) -> None:
+    """Write a run folder without pages; model.json last, as `save` does."""
+    (folder / "model.json").unlink(missing_ok=True)
     write_atomic(folder / "model.safetensors", save_tensors(tensors))
-    write_atomic(folder / "metrics.json", _json({"method": options.method}))
+    write_atomic(folder / "metrics.json", _json(metrics))
+    if rounds is not None:
+        write_atomic(folder / "history.parquet", rounds.to_parquet(index=False))
     write_atomic(folder / "model.json", _json(description))
 
 
@@ -145,7 +159,7 @@ def history(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _compared(run: Run) -> list[dict[str, Any]]:
+def compared(run: Run) -> list[dict[str, Any]]:
     """Who is compared with whom, by name: what the report needs to find the rows."""
     schema = run.prepared.schema
     limits = [one["epsilon"] for one in run.metrics.get("constraints", ())]
@@ -160,10 +174,10 @@ def _compared(run: Run) -> list[dict[str, Any]]:
 
 def _describe(run: Run, kind: str) -> dict[str, Any]:
     return {
-        **_about(run.options, run.prepared),
+        **about(run.options, run.prepared),
         "kind": kind,
         "epsilon": run.metrics["epsilon"],
-        "compared": _compared(run),
+        "compared": compared(run),
         "trained": {
             key: run.metrics[key]
             for key in ("solver", "estimator", "clients", "rounds", "converged", "reason")
@@ -172,7 +186,7 @@ def _describe(run: Run, kind: str) -> dict[str, Any]:
     }
 
 
-def _about(options: Options, posed: Posed) -> dict[str, Any]:
+def about(options: Options, posed: Posed) -> dict[str, Any]:
     """What model.json says of any model."""
     settings = asdict(replace(options, solver=options.solver_name))
     settings.pop("data_dir")

@@ -1,0 +1,55 @@
+"""For programs that call the program: JSON, silence, exit codes, kept ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.cli.conftest import Program
+
+TRAIN = (
+    "train", "--data", "loans.csv", "--label", "label", "--protected-class", "1",
+    "--group", "group", "--client", "client", "--split", "part", "--out", "run", "--no-baseline",
+)  # fmt: skip
+
+
+def test_json_and_silence(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+    done = quick(*TRAIN, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads((tmp_path / "run" / "metrics.json").read_text())
+    done = quick(*TRAIN, "--quiet")
+    assert (done.stdout, done.stderr) == ("run\n", "")
+    loans.assign(id=[f"P{k}" for k in range(len(loans))]).to_csv(tmp_path / "new.csv", index=False)
+    predict = ("predict", "--model", "run", "--data", "new.csv", "--out", "s.csv")
+    assert quick(*predict, "--keep", "id,client").returncode == 0
+    scores = pd.read_csv(tmp_path / "s.csv")
+    assert scores.columns.tolist()[:3] == ["id", "client", "predicted"]
+    assert scores["id"].tolist() == [f"P{k}" for k in range(len(loans))]
+    assert "no column 'ids'" in quick(*predict, "--keep", "ids").stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--fail-on", "missed,not-converged,collapsed"), 0, ""),
+        (("--fail-on", "not-converged", "--rounds", "1"), 3, "the run is not-converged"),
+        (("--fail-on", "missed", "--rounds", "1"), 0, ""),
+        (("--fail-on", "collapsed", "--decide-at", "0.999"), 3, "the run is collapsed"),
+        (("--fail-on", "sad"), 2, "choose from missed"),
+    ],
+)
+def test_what_fails_a_pipeline(
+    quick: Program,
+    loans: pd.DataFrame,
+    tmp_path: Path,
+    more: tuple[str, ...],
+    code: int,
+    words: str,
+) -> None:
+    done = quick(*TRAIN, *more)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert (tmp_path / "run" / "report.html").exists() == (code != 2)
