@@ -210,6 +210,16 @@ def joined(tables: Sequence[Table]) -> Table:
     return Coded(numbers, np.concatenate([one.codes for one in parts]), tables[0].layout)
 
 
+def values_of(x: Coded) -> list[Ints]:
+    """The value of every row in each category, as many as its columns for the blank."""
+    found: dict[int, Ints] = {}
+    for j, categories in enumerate(x.layout.codes):
+        left = x.codes[:, j].astype(np.int64)
+        for category, radix in zip(categories[::-1], x.layout.radices(j)[::-1], strict=True):
+            left, found[category] = np.divmod(left, radix)
+    return [found[category] for category in range(len(x.layout.categories))]
+
+
 def pulled(x: Table, g: Floats) -> Floats:
     """X' @ g for g (n, k)."""
     if not isinstance(x, Coded):

@@ -28,7 +28,7 @@ from tests.network.silos import Town, TownTransport, largest_gap, make_town, sim
         {"solver": "lbfgs"},
         {"solver": "agp", "rounds": 8},
         {"model": "mlp", "solver": "lbfgs", "rounds": 5},
-        {"model": "additive"},
+        {"model": "additive", "pairs": 2},
         {"penalty": "validation"},
     ],
     ids=lambda s: "-".join(map(str, s.values())),

@@ -11,9 +11,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from fairsilo.coded import dense
+from fairsilo.coded import Coded, dense
+from fairsilo.data.binned import Block
 from fairsilo.errors import FairSiloError
+from fairsilo.model import additive
+from fairsilo.question import Crossings, Part, Problem, Silo, Unfit
 from fairsilo.run import Options, Run, execute, load, save
+from fairsilo.run.crossing import gain_of
 from fairsilo.run.penalty import first_penalty
 from fairsilo.run.predict import score_table
 from fairsilo.run.problem import plan
@@ -41,7 +45,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def options(table: Path, **more: object) -> Options:
     return Options(
         str(table), label="y", protected_class="1", group="group", clients=3, drop_group=True,
-        model="additive", **more,  # type: ignore[arg-type]
+        model="additive", **{"pairs": 0, **more},  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -110,6 +114,83 @@ def test_engines_agree_and_the_folder_says_the_same(run: Run, table: Path, tmp_p
     np.testing.assert_allclose(
         scores["probability 1"], run.trained.predictors[0].probabilities(x, s)[:, 1], atol=1e-12
     )
+
+
+def crossing(n: int = 3000) -> pd.DataFrame:
+    """Two features whose signs matter only together, beside the others."""
+    frame, rng = shapes(n), np.random.default_rng(5)
+    u, v = rng.normal(size=(2, n))
+    flipped = rng.random(n) < np.where(u * v > 0, 0.8, 0.2)
+    return frame.assign(u=u, v=v, y=flipped.astype(int))
+
+
+@pytest.mark.slow
+def test_the_pair_that_matters_is_found_by_every_engine(tmp_path: Path) -> None:
+    table = tmp_path / "crossing.csv"
+    crossing().to_csv(table, index=False)
+    alone = execute(options(table, epsilon=0.5), baseline=False)
+    found = execute(options(table, epsilon=0.5, pairs=1), baseline=False)
+    other = execute(replace(found.options, engine="clientwise"), baseline=False)
+    told = execute(options(table, epsilon=0.5, pairs="v:u"), baseline=False)
+    names = [one.name for one in blocks_of(found) if one.pair]
+    assert names == ["u & v"]
+    assert [one.name for one in blocks_of(told) if one.pair] == ["v & u"]
+    assert found.metrics["test"]["accuracy"] > alone.metrics["test"]["accuracy"] + 0.15
+    assert told.metrics["test"]["accuracy"] > alone.metrics["test"]["accuracy"] + 0.15
+    assert other.trained.outcome.theta == pytest.approx(found.trained.outcome.theta, abs=1e-8)
+    assert found.metrics["setup_exchanges"] == 5
+    assert found.metrics["rounds"] + found.metrics["rounds_before"] <= 25
+    x = found.prepared.encoder.encode(pd.read_csv(table))
+    whole = found.prepared.federation.rows + len(found.prepared.test_y)  # type: ignore[attr-defined]
+    assert x.shape == (whole, found.prepared.encoder_width)
+    save(found, tmp_path / "run")
+    assert load(tmp_path / "run").encoder == found.prepared.encoder
+
+
+def blocks_of(run: Run) -> tuple[Block, ...]:
+    binned = run.prepared.encoder.binned
+    assert binned is not None
+    return binned.blocks(run.prepared.schema)
+
+
+def test_gains_of_pairs_are_newtons(table: Path) -> None:
+    gradient, curvature = np.array([[3.0, 0.0]]), np.array([[4.0, 0.0]])
+    assert gain_of(gradient, curvature) == pytest.approx((9 / 9 - 4 / 9) / 2)
+
+
+def test_crossings_are_sums_over_rows() -> None:
+    """Gradient and curvature of every cell, row by row; a blank is in no cell."""
+    rng = np.random.default_rng(0)
+    a, b, y = rng.integers(-1, 4, 90), rng.integers(0, 3, 90), rng.integers(0, 2, 90)
+    x = Coded.of((4, 3), [a, b], 90)
+    model, theta = additive(7), rng.normal(size=8)
+    problem = Problem(
+        model=model, constraints=(), epsilon=0.0, estimator="pooled", solver=Newton(), rounds=1,
+        seed=0,
+    )  # fmt: skip
+    coarse = np.array([0, 0, 1, 1, 0, 1, 2.0])
+    asked = Crossings(theta, np.array([4.0, 3.0]), coarse)
+    asked.check(problem)
+    part = Part(y, np.zeros(90, int), x)
+    found = asked.read(problem, asked.answer(problem, Silo(part, part)))[0, 1]
+    expected = np.zeros((2, 8, 8))
+    for j in range(90):
+        p = expit(theta[0] + dense(x)[j] @ theta[1:])
+        if a[j] >= 0:
+            expected[:, int(coarse[a[j]]), int(coarse[4 + b[j]])] += p - y[j], p * (1 - p)
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-12)
+    for wrong in (np.full(7, 8.0), coarse + 0.5):
+        with pytest.raises(Unfit):
+            replace(asked, coarse=wrong).check(problem)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "why"),
+    [("age", "cannot be read"), (-1, "from 0 to"), ("x:nothing", "which is no feature")],
+)
+def test_pairs_that_cannot_be(table: Path, pairs: object, why: str) -> None:
+    with pytest.raises(FairSiloError, match=why):
+        execute(options(table, pairs=pairs, penalty=1.0), baseline=False)
 
 
 def test_differential_privacy_is_refused(table: Path) -> None:

@@ -169,4 +169,4 @@ def test_the_chosen_strength_has_the_lowest_aic_of_all_refits() -> None:
         return float(2 * len(y) * sums.loss + 2 * edf)
 
     lowest = min(aic(10.0**k) for k in np.arange(-1, 3.1, 0.25))
-    assert aic(choosing.now.strengths[0]) <= lowest + 0.1
+    assert aic(choosing.now.strengths[0]) <= lowest + 0.5

@@ -120,6 +120,11 @@ OPTIONS: dict[str, Declared] = {
         "(1 / C of scikit-learn), auto (by AIC; the default of additive; not for mlp) or "
         "validation (by rows set aside).", HOW,
     ),
+    "pairs": Declared(
+        Text, None,
+        "Pairs of features that additive crosses: how many (default 10, the strongest), or which: "
+        "age:hours,sex:race.", HOW,
+    ),
     "solver": Declared(
         Text, None,
         "newton, lbfgs or agp (the paper's). Default: newton, lbfgs for large networks.", HOW,

@@ -27,6 +27,8 @@ RARE = 10
 """Values of a category with fewer training rows are pooled, where there are several."""
 MOST_VALUES = WIDEST - 5
 """But so many at most stay, the most frequent ones."""
+CELLS = 64
+"""The most cells of a pair."""
 MOST_PARAMETERS = 2_000
 """Of a model, pairs included: what a (p, p) matrix allows."""
 
@@ -86,6 +88,10 @@ class Binned:
             for (name, labels, own, pair), start in zip(found, starts, strict=False)
         )
 
+    def crossed(self, main: Sequence[Ints]) -> list[Ints]:
+        """For each pair the cell of every row, from its columns in the features' blocks."""
+        return [pair.codes(main[pair.first], main[pair.second]) for pair in self.pairs]
+
     def names(self, schema: Schema) -> tuple[str, ...]:
         """The name of each column, such as `age=[22, 25)` or `sex=Female`."""
         return tuple(
@@ -96,7 +102,7 @@ class Binned:
         """For each block, the column of every row within it, -1 for none."""
         main = list(self._features(schema, frame))
         yield from main
-        yield from (pair.codes(main[pair.first], main[pair.second]) for pair in self.pairs)
+        yield from self.crossed(main)
 
     def _features(self, schema: Schema, frame: pd.DataFrame) -> Iterator[NDArray[Any]]:
         steps, rare = iter(self.steps), iter(self.rare)
@@ -149,6 +155,8 @@ class Binned:
             for place, own in ((pair.first, pair.rows), (pair.second, pair.columns)):
                 if not 0 <= place < len(blocks) or len(own) != blocks[place].width or min(own) < 0:
                     raise ValueError("pairs of columns that there are not")
+            if pair.width > CELLS:
+                raise ValueError("a pair of too many cells")
         if any(block.width > WIDEST for block in self.blocks(schema)):
             raise ValueError("too many columns")
 
@@ -190,6 +198,32 @@ class Histograms:
             for edges, counts, missing in zip(self.edges, self.numbers, self.missing, strict=True)
         )
         return Binned(steps, rare)
+
+    def rows(self, binned: Binned, schema: Schema) -> tuple[Floats, ...]:
+        """The rows in every column of the features' blocks; of a step to within a cell or two."""
+        found: list[Floats] = []
+        numeric, categories = iter(range(len(self.numbers))), iter(range(len(self.categories)))
+        for feature in schema.features:
+            if isinstance(feature, Number):
+                k = next(numeric)
+                inner = self.edges[k]
+                cells = np.concatenate(
+                    [inner[:1] - 1, (inner[1:] + inner[:-1]) / 2, inner[-1:] + 1]
+                )
+                step = np.append(binned.steps[k].codes(cells), len(binned.steps[k].edges) + 1)
+                rows = np.append(self.numbers[k], self.missing[k])
+                found.append(_totals(step, rows)[: binned.steps[k].width])
+            else:
+                k = next(categories)
+                counts = self.categories[k]
+                if len(counts):
+                    place = places_of(len(counts), binned.rare[k])[:-1]
+                    found.append(_totals(place, counts))
+        return tuple(found)
+
+
+def _totals(place: Ints, rows: Floats) -> Floats:
+    return np.bincount(place, rows).astype(np.float64)
 
 
 def _rare(counts: Floats) -> tuple[int, ...]:

@@ -199,6 +199,9 @@ def coarse(counts: Sequence[float], ordered: bool, most: int) -> tuple[int, ...]
     if not ordered:
         rank = np.argsort(np.argsort(-rows, kind="stable"), kind="stable")
         return tuple(int(one) for one in np.minimum(rank, most - 1))
-    middle = (np.cumsum(rows) - rows / 2) / max(rows.sum(), 1.0)
-    place = np.minimum((middle * most).astype(np.int64), most - 1)
-    return tuple(int(one) for one in np.unique(place, return_inverse=True)[1])
+    every, target = np.arange(len(rows)), _target(rows, most)
+    parts = _parts(every, rows, target)
+    while len(parts) > most:
+        target *= 1.1
+        parts = _parts(every, rows, target)
+    return tuple(k for k, part in enumerate(parts) for _ in part)

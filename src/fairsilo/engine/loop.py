@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairsilo.arrays import Floats
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch
 from fairsilo.solver.penalty import Penalty, added
 from fairsilo.solver.strengths import Choosing
@@ -18,6 +19,28 @@ Answer = Callable[[Query, Order], Sums]
 def _step(solver: Solver, state: Any, sums: Sums) -> Any:
     """Sums that are not finite are no warning: the solver's status says so."""
     return solver.step(state, sums)
+
+
+def _penalised(
+    solver: Solver,
+    state: Any,
+    query: Query,
+    sums: Sums,
+    penalty: Penalty | Choosing,
+    before: Penalty | None,
+    limits: Floats,
+) -> tuple[Any, Penalty]:
+    """One step under the penalty, which changes only where the point asked about is accepted."""
+    stepped = None
+    if before is not None:
+        stepped = _step(solver, state, added(before.matrix, query.theta, sums))
+        if not np.array_equal(stepped.theta, query.theta):
+            return stepped, before
+    form = penalty.form(query.theta, sums)
+    if stepped is not None and form is before:
+        return stepped, form
+    fresh = solver.init(query.theta, limits)
+    return _step(solver, fresh, added(form.matrix, query.theta, sums)), form
 
 
 def drive(
@@ -45,12 +68,10 @@ def drive(
     while len(log) < rounds and int(state.status) == Status.RUNNING:
         query = solver.query(state)
         sums = answer(query, solver.order)
-        if penalty is not None:
-            before, form = form, penalty.form(query.theta, sums)
-            if form is not before:
-                state = solver.init(query.theta, limits)
-            sums = added(form.matrix, query.theta, sums)
-        state = _step(solver, state, sums)
+        if penalty is None:
+            state = _step(solver, state, sums)
+        else:
+            state, form = _penalised(solver, state, query, sums, penalty, form, limits)
         log.append(state.record)
         if watch:
             watch(len(log), state.record)

@@ -87,14 +87,18 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, a fixed schedule of
           rounds. Its adversary does not see columns of X that have the name of
           `sensitive_features`.
-    model : {"lr", "mlp"} or callable, default="lr"
+    model : {"lr", "mlp", "additive"} or callable, default="lr"
         Logistic regression (multinomial for several classes), a network with hidden layers of 8
-        and 4 ReLU units, or a function from (features, classes) to a Model.
+        and 4 ReLU units, an additive model (``additive``: a curve for each number, a value for each
+        category, and pairs of them), or a function from (features, classes) to a Model.
     penalty : {"none", "auto", "validation"} or float, default=None
         Half the sum of squared weights times this number is added to the sum of all rows' losses,
         so that it is 1 / C of scikit-learn. ``auto`` chooses it by AIC while the model without a
         limit is trained (for ``lr``), ``validation`` by a fifth of every client's rows. None is no
-        penalty.
+        penalty, and ``auto`` for ``additive``.
+    pairs : int or str, default=None
+        For ``additive``: how many pairs of features to cross, the strongest, or which, such as
+        ``"age:hours,sex:race"``. None is 10.
     solver : str or Solver, default=None
         ``newton``, ``lbfgs`` or ``agp`` (the paper's), or an object such as
         ``Newton(tolerance=1e-9)``. None takes Newton, and L-BFGS for models
@@ -201,6 +205,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     method: str | Method = DEFAULT_METHOD.name
     model: str | Callable[[int, int], Model] = "lr"
     penalty: str | float | None = None
+    pairs: str | int | None = None
     solver: str | Solver | None = None
     estimator: str = "pooled"
     protected_class: Any = None
@@ -273,7 +278,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
             rows = (frame, codes, classes, compared, holders)
             prepared = prepare(*rows, options, declared, mechanism)
             fitted = train(options, prepared, classes, mechanism)
-            self._keep(prepared, fitted, options)
+            self._keep(fitted.prepared, fitted, options)
         if not self.converged_ and not METHODS[options.method].own_solver and self.dp_ is None:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",

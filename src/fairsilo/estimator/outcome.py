@@ -22,10 +22,9 @@ from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.private import begin, private_ending, spent, without
 from fairsilo.run.problem import plan
-from fairsilo.run.settle import settle
 from fairsilo.run.store import history
 from fairsilo.run.tallies import tally_of
-from fairsilo.run.train import Run
+from fairsilo.run.train import Run, settle_here
 from fairsilo.run.train import train as train_by
 
 
@@ -33,6 +32,7 @@ from fairsilo.run.train import train as train_by
 class Fitted:
     """A finished training in the terms of the estimator."""
 
+    prepared: Prepared
     trained: Trained
     history: pd.DataFrame
     constraints: pd.DataFrame
@@ -55,7 +55,7 @@ def train(
     """
     if mechanism is None:
         engine, problem = prepared.engine(options), plan(options, prepared)
-        settled = settle(options, prepared, problem, engine)
+        settled, prepared, engine = settle_here(options, prepared, problem, engine)
         problem = settled.problem
         trained = decided(options.decide_at, problem, train_by(options, settled, engine), engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
@@ -77,6 +77,7 @@ def train(
         reason = private_ending(trained.outcome, plain)
         dp = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
     return Fitted(
+        prepared,
         trained,
         _history(options, prepared, trained),
         _constraints(prepared, classes, problem, trained, tally, options.method),

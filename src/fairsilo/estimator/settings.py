@@ -16,8 +16,12 @@ from fairsilo.solver import Solver
 KINDS: dict[str, tuple[Any, str]] = {
     "epsilon": ((Real, Mapping), "a number, such as 0.05, or a dict of pairs and numbers"),
     "method": ((str, Method), "a name, such as 'fedfair', or a Method"),
-    "model": ((str, Callable), "'lr', 'mlp', or a function from (features, classes) to a Model"),
+    "model": (
+        (str, Callable),
+        "'lr', 'mlp', 'additive', or a function from (features, classes) to a Model",
+    ),
     "penalty": ((str, Real), "None, 'none', 'auto', 'validation', or a number, such as 1"),
+    "pairs": ((str, Integral), "None, a number of pairs, or a text such as 'age:hours,sex:race'"),
     "estimator": (str, "'pooled' or 'mean'"),
     "solver": ((str, Solver), "None, 'newton', 'lbfgs', 'agp', or a solver"),
     "decide_at": ((Real, str), "None, a probability, 'balanced-accuracy', 'f1' or 'share=0.2'"),
@@ -31,11 +35,21 @@ KINDS: dict[str, tuple[Any, str]] = {
     "dp_epsilon": (Real, "None or a number, such as 4"),
     "dp_delta": (Real, "a number far below one over the rows, such as 1e-5"),
 }
-SAME = ("method", "model", "penalty", "solver", "estimator", "against", "notion", "target_by")
+SAME = (
+    "method",
+    "model",
+    "penalty",
+    "pairs",
+    "solver",
+    "estimator",
+    "against",
+    "notion",
+    "target_by",
+)
 """Parameters that are options as they are."""
 OPTIONAL = (
     "decide_at",
-    *("epsilon", "penalty", "solver", "max_rounds", "pool"),
+    *("epsilon", "penalty", "pairs", "solver", "max_rounds", "pool"),
     *("target_deo", "target_confidence", "dp_epsilon"),
 )
 

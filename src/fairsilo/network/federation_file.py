@@ -49,9 +49,9 @@ SET_UP = 7
 model with steps histograms (twice) and pairs."""
 OTHER_ENCODER = "the server's encoder does not fit the federation file"
 
-STEPPED = ("histogram",)
+STEPPED = ("histogram", "crossings")
 """The kinds of questions that a model with steps has of its own."""
-LATER = ("penalty", "decide_at", "target_confidence", "witnesses", "quorum")
+LATER = ("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum")
 """Fields that came later: where they are not set, they are no part of the text."""
 
 
@@ -121,6 +121,7 @@ class FederationFile(BaseModel):
     after: str | None = None
     model: str = "lr"
     penalty: str | float | None = None
+    pairs: str | int | None = None
     solver: str | None = None
     estimator: str = "pooled"
     notion: str = DEFAULT.name
@@ -227,9 +228,9 @@ class FederationFile(BaseModel):
             private = {f"dp_{name}": value for name, value in self.dp.model_dump().items()}
             private["dp_noise"] = "shared" if self.secure_aggregation else "full"
             private["client_names"] = () if client is None else self.names
-        same = ("method", "after", "model", "penalty", "solver", "estimator", "notion", "against")
+        same = ("method", "after", "model", "penalty", "pairs", "solver", "estimator", "notion")
         limits = ("epsilon", "epsilons", "target_deo", "target_by", "target_confidence")
-        more = ("pool", *limits, "decide_at", "rounds", "seed", "split")
+        more = ("against", "pool", *limits, "decide_at", "rounds", "seed", "split")
         return Options(
             data=data or self.name,
             label=table.label,
@@ -286,7 +287,9 @@ class FederationFile(BaseModel):
             solved = 17 if self.target_by == "search" else 2
         if self.target_confidence is not None:
             solved = 1 + len(PATH)
-        return solved + {"validation": 7, "auto": 1}.get(str(self.penalty), 0)
+        options = self.options()
+        chosen = {"validation": 7, "auto": 1}.get(str(options.strength), 0)
+        return solved + chosen + 2 * bool(options.crossed)
 
     @property
     def sets_aside(self) -> bool:
@@ -329,8 +332,14 @@ class FederationFile(BaseModel):
         options, schema = self.options(), self.pooled_schema(cells)
         if scalings is None:
             return unencoded(options, schema)
-        problem = plan(options, self.posed(encoder_of(schema, scalings), cells))
-        if problem.model.binned != (len(scalings) > 3 * len(schema.numbers)):
+        encoder = encoder_of(schema, scalings)
+        problem = plan(options, self.posed(encoder, cells))
+        binned = encoder.binned
+        if problem.model.binned != (binned is not None):
+            raise Unfit(OTHER_ENCODER)
+        wanted = options.crossed
+        most = wanted if isinstance(wanted, int) else len(wanted)
+        if binned is not None and len(binned.pairs) > most:
             raise Unfit(OTHER_ENCODER)
         return problem
 

@@ -354,10 +354,17 @@ def allowance(agreed: FederationFile, question: Question) -> int:
 
 
 def _pin(memory: Memory, ask: Ask) -> None:
-    """Refuse a training, an encoder or pooled groups that differ from those the run began with."""
+    """Refuse a training, an encoder or pooled groups that differ from those the run began with.
+
+    Pairs of features may come once, after the curves are trained; the rest stays as it was.
+    """
     if memory.setdefault("training", ask.training) != ask.training:
         raise Refusal("the server named another training within a run")
-    if ask.encoded:
-        content = ask.scalings.tobytes() + ask.cells.tobytes()
-        if memory.setdefault("scalings", content) != content:
-            raise Refusal("the server changed the encoder within a run")
+    if not ask.encoded:
+        return
+    scalings, cells = ask.scalings.tobytes(), ask.cells.tobytes()
+    before = memory.setdefault("scalings", scalings)
+    if before != scalings and "pairs" not in memory and scalings.startswith(before):
+        memory["pairs"], memory["scalings"], before = True, scalings, scalings
+    if before != scalings or memory.setdefault("cells", cells) != cells:
+        raise Refusal("the server changed the encoder within a run")

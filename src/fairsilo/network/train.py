@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.data import Encoder
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import summary
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import largest
 from fairsilo.method import METHODS, Trained
-from fairsilo.method.fedavg import fedavg
 from fairsilo.model import MODELS
 from fairsilo.network.engine import Network
 from fairsilo.network.federation_file import FederationFile
@@ -38,9 +38,9 @@ from fairsilo.run.problem import (
     pose,
 )
 from fairsilo.run.settle import settle
-from fairsilo.run.train import train
+from fairsilo.run.train import train, unlimited
 
-SET_UP = ("columns", "histogram", "counts", "spread", "noisy-columns", "noisy-counts")
+SET_UP = ("columns", "histogram", "crossings", "counts", "spread", "noisy-columns", "noisy-counts")
 """The kinds of questions that come before the rounds, or again after a loss."""
 
 
@@ -64,8 +64,14 @@ def train_over(
     )  # fmt: skip
     engine.learn(posed)
     engine.note_absent()
-    settled = settle(options, posed, _ready(options, posed, engine), engine)
-    problem = settled.problem
+
+    def learn(encoder: Encoder) -> tuple[Posed, Network]:
+        crossed = replace(posed, encoder=encoder)
+        engine.learn(crossed)
+        return crossed, engine
+
+    settled = settle(options, posed, _ready(options, posed, engine), engine, learn)
+    posed, problem = settled.posed or posed, settled.problem
     engine.say(
         {
             "event": "posed",
@@ -84,8 +90,8 @@ def train_over(
     seen, found = _seen(options, posed, problem, trained, theta, engine)
     rounds = [entry for entry in engine.entries if entry.vector is not None and _is_round(entry)]
     if baseline and agreed.spec.limited:
-        free = fedavg(replace(plan(options, posed), penalty=problem.penalty), engine)
         problem_here = plan(options, posed)
+        free = unlimited(options, posed, settled, engine)
         free = decided(options.decide_at, problem_here, free, engine)
         test = _evaluate(problem_here, engine, free.outcome.theta, cut_of(free))[1]
         told = summary(test.tally, posed.constraints, posed.compared)

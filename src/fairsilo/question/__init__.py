@@ -4,6 +4,7 @@ from fairsilo.question.base import QUESTIONS, Part, Problem, Question, Silo, Unf
 from fairsilo.question.cells import Cells, NoisyCounts, Outcomes
 from fairsilo.question.columns import Columns, NoisyColumns
 from fairsilo.question.counts import Counts
+from fairsilo.question.crossings import Crossings
 from fairsilo.question.evaluate import Evaluate
 from fairsilo.question.histogram import Histogram
 from fairsilo.question.local import Local
@@ -14,6 +15,7 @@ __all__ = [
     "Cells",
     "Columns",
     "Counts",
+    "Crossings",
     "Evaluate",
     "Histogram",
     "Local",

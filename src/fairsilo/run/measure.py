@@ -73,7 +73,8 @@ def seen_here(
     clients, method = prepared.federation.clients, METHODS[options.method]
     pooled = options.engine == "pooled" and not method.own_solver
     single = isinstance(problem.solver, Agp) and pooled
-    setup = SETUP_EXCHANGES + method.setup + HISTOGRAMS * problem.model.binned
+    looked_for = isinstance(options.crossed, int) and options.crossed > 0
+    setup = SETUP_EXCHANGES + method.setup + HISTOGRAMS * problem.model.binned + looked_for
     return Seen(
         training or measure_training(options, prepared, problem, trained),
         [test_evidence(prepared, one, options.seed) for one in trained.predictors],

@@ -29,6 +29,7 @@ EPSILON = 0.05
 TARGET = 0.05
 """In rates, where the notion is about rates and no limit is given."""
 TARGET_BY = ("proxy", "search")
+PAIRS, MOST_PAIRS = 10, 100
 PENALTIES = ("none", "auto", "validation")
 LARGEST_SEED = 2**32 - 1
 
@@ -76,6 +77,9 @@ class Options:
     model: str = "lr"
     penalty: str | float | None = None
     """A strength, or how it is chosen (`PENALTIES`); None is the model's own default."""
+    pairs: str | int | None = None
+    """Pairs of features of an additive model: how many, or which ("age:hours,sex:race"); None is
+    the model's own default."""
     solver: str | Solver | None = None
     estimator: str = "pooled"
     notion: str = DEFAULT.name
@@ -132,6 +136,7 @@ class Options:
         self._check_compared()
         self._check_target()
         self._check_penalty()
+        self._check_pairs()
         if not (math.isfinite(self.alpha) and self.alpha > 0):
             raise FairSiloError(f"`alpha` is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
@@ -240,6 +245,38 @@ class Options:
             return None if given in (None, "none") else float(given)
         except ValueError:
             return str(given)
+
+    @property
+    def crossed(self) -> int | tuple[tuple[str, str], ...]:
+        """How many pairs of features are looked for, or which are named."""
+        if self.pairs is None:
+            penalised = METHODS[self.after or self.method].penalised
+            return PAIRS if penalised and MODELS[self.model](1, 2).binned else 0
+        text = str(self.pairs)
+        if text.lstrip("-").isdigit():
+            return int(text)
+        named = [part.strip().split(":") for part in text.split(",")]
+        if any(len(pair) != 2 or not all(pair) for pair in named):
+            raise FairSiloError(
+                f"`pairs` {text!r} cannot be read: give a number, such as 10, or pairs of columns, "
+                "such as age:hours,sex:race"
+            )
+        return tuple((a.strip(), b.strip()) for a, b in named)
+
+    def _check_pairs(self) -> None:
+        crossed = self.crossed
+        if isinstance(crossed, int) and not 0 <= crossed <= MOST_PAIRS:
+            raise FairSiloError(f"`pairs` is {crossed}: give a number from 0 to {MOST_PAIRS}")
+        if crossed and not MODELS[self.model](1, 2).binned:
+            raise FairSiloError(
+                f"`pairs` is for `model` additive and not for {self.model}: leave it out"
+            )
+        trains = METHODS[self.after or self.method]
+        if crossed and not trains.penalised:
+            raise FairSiloError(
+                f"`pairs` are found and penalised over all clients, and {trains.name} has none of "
+                "that: leave it out, or use another method"
+            )
 
     def _check_penalty(self) -> None:
         strength = self.strength

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.arrays import Ints, Mask
-from fairsilo.coded import Table
+from fairsilo.coded import Coded, Table, values_of
 from fairsilo.data import (
     CLIENT_COLUMN,
     DATASETS,
+    Encoder,
     Schema,
     build_labels,
     grouped_by,
@@ -60,6 +61,20 @@ class Prepared(Posed):
     test_s: Ints
     test_client: Ints | None = None
     """Who holds each test row, where a column says so."""
+
+    def crossed(self, encoder: Encoder) -> Prepared:
+        """The same rows by an encoder that has pairs beside."""
+        binned = encoder.binned
+        assert binned is not None
+
+        def more(x: Table) -> Table:
+            main = values_of(x)
+            # The blank is as large as there are columns; for the encoder it is -1.
+            main = [np.where(v < w, v, -1) for v, w in zip(main, encoder.widths, strict=False)]
+            return Coded.of(encoder.widths, [*main, *binned.crossed(main)], len(x))
+
+        rows = replace(self.federation, x=more(self.federation.x))
+        return replace(self, encoder=encoder, federation=rows, test_x=more(self.test_x))
 
     def engine(self, options: Options, mechanism: Mechanism | None = None) -> Clientwise:
         """The engine that the options name, with these rows."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.data import Encoder, Schema, pool
 from fairsilo.data.binned import MOST_PARAMETERS, Binned, Histograms
 from fairsilo.data.bounded import bounds_of, encoder_of_sums, sensitivity
@@ -62,6 +63,8 @@ class Posed:
     """What DEO and fairness are measured on; empty where that is what is constrained."""
     epsilon: float | tuple[float, ...] | None = None
     """The limit, or one for each constraint; None is the options' own."""
+    rows: tuple[Floats, ...] = ()
+    """Where numbers are steps: the training rows in every column of each feature, as counted."""
 
     @property
     def compared(self) -> tuple[Constraint, ...]:
@@ -102,8 +105,9 @@ def pose(
         cells = engine.ask(unencoded(options, schema), Counts()).cells
         before, schema = schema, pool(schema, cells[:, list(protected)], smallest)
         engine.regroup(schema, cells, pooled_index(before, schema))
-    encoder = fit_encoder(options, schema, engine)
-    return posed_from(options, schema, encoder, protected=protected, groups=groups, hidden=hidden)
+    encoder, rows = fit_encoder(options, schema, engine)
+    posed = posed_from(options, schema, encoder, protected=protected, groups=groups, hidden=hidden)
+    return replace(posed, rows=rows)
 
 
 def posed_from(
@@ -133,18 +137,25 @@ def posed_from(
     )
 
 
-def fit_encoder(options: Options, schema: Schema, engine: Any) -> Encoder:
-    """The encoder, from the silos' sums: exact, or under differential privacy released."""
+def fit_encoder(
+    options: Options, schema: Schema, engine: Any
+) -> tuple[Encoder, tuple[Floats, ...]]:
+    """The encoder, from the silos' sums: exact, or under differential privacy released.
+
+    And the rows in its columns, where numbers are steps.
+    """
     problem = unencoded(options, schema)
     if problem.promise is None:
         encoder = Encoder.fit(schema, engine.ask(problem, Columns()))
-        return _in_steps(problem, encoder, engine) if problem.model.binned else encoder
+        return _in_steps(problem, encoder, engine) if problem.model.binned else (encoder, ())
     bounds_of(schema)
     noise = engine.deviation(sensitivity(schema), problem.promise.plan.encoder)
-    return encoder_of_sums(schema, engine.ask(problem, NoisyColumns()), noise)
+    return encoder_of_sums(schema, engine.ask(problem, NoisyColumns()), noise), ()
 
 
-def _in_steps(problem: Problem, encoder: Encoder, engine: Any) -> Encoder:
+def _in_steps(
+    problem: Problem, encoder: Encoder, engine: Any
+) -> tuple[Encoder, tuple[Floats, ...]]:
     """The encoder with steps, from two grids: one by mean and spread, one by the first's counts."""
     grids = [first_grid(one.mean, one.scale) for one in encoder.scalings]
     for last in (False, True):
@@ -154,7 +165,8 @@ def _in_steps(problem: Problem, encoder: Encoder, engine: Any) -> Encoder:
             break
         each = zip(grids, counts.numbers, strict=True)
         grids = [second_grid(grid, own) for grid, own in each]
-    return replace(encoder, binned=counts.binned(encoder.schema, problem.model.outputs))
+    binned = counts.binned(encoder.schema, problem.model.outputs)
+    return replace(encoder, binned=binned), counts.rows(binned, encoder.schema)
 
 
 def blank_encoder(options: Options, schema: Schema) -> Encoder:

@@ -1,31 +1,47 @@
-"""What is settled before training: the strength of the penalty.
+"""What is settled before training: pairs of features, and the strength of the penalty.
 
 auto         by AIC, as the fit without a limit goes (`solver.strengths`); then frozen, and the
              limit starts from the optimum of that fit
 validation   of a few strengths the one with the lowest loss on rows that each silo sets aside
+
+Pairs are found at the optimum of the curves without a limit. The encoder then has more columns, so
+that silos learn a new one, and the fit goes on from where it stood with the strengths it had.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.engine import Engine
+from fairsilo.data import Encoder
+from fairsilo.engine import Changed, Engine
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Problem, Round
+from fairsilo.run.crossing import named, strongest
 from fairsilo.run.options import Options
 from fairsilo.run.penalty import first_penalty
-from fairsilo.run.problem import Posed
+from fairsilo.run.problem import Posed, plan
 from fairsilo.solver import Newton, Order, Outcome
 from fairsilo.solver.penalty import Penalty
 from fairsilo.solver.strengths import Choosing
 
 TRIED = tuple(10.0**k for k in range(-2, 5))
 """The strengths that `validation` tries."""
+FIRST, OF_PAIRS = 1.0, 300.0
+"""The strengths from which `auto` starts, of features and of pairs."""
+LEAST_OF_PAIRS = 30.0
+"""Pairs are many cells of few rows, where AIC's quadratic model errs towards weak penalties: on
+ADULT the strengths that it finds without a bound cost accuracy on test rows."""
+CHANGES_OF_PAIRS = 3
+"""Rounds in which their strengths are chosen."""
+
+Learn = Callable[[Encoder], tuple[Posed, Engine]]
+"""Tell the silos of an encoder with more columns: what is trained then, and who answers."""
 
 
 @dataclass(frozen=True)
@@ -37,31 +53,93 @@ class Settled:
     """Rounds of models that were trained on the way."""
     free: Outcome | None = None
     """The fit without a limit under the chosen penalty, where there was one."""
+    posed: Posed | None = None
+    engine: Engine | None = None
+    """Those after the silos learned of pairs; None: those from before."""
 
 
-def settle(options: Options, posed: Posed, problem: Problem, engine: Engine) -> Settled:
-    """The problem with its penalty."""
+def settle(
+    options: Options, posed: Posed, problem: Problem, engine: Engine, learn: Learn | None = None
+) -> Settled:
+    """The problem with its pairs and its penalty; without `learn` there are no pairs."""
     for name in filter(None, (options.method, options.after)):
         METHODS[name].check(problem)
+    while True:
+        try:
+            settled = _penalised(options, posed, problem, engine)
+            wanted = options.crossed
+            if not wanted or learn is None:
+                return settled
+            if isinstance(wanted, int):
+                settled = _fitted(settled, engine)
+                assert settled.free is not None
+                free, theta = unconstrained(settled.problem), settled.free.theta
+                encoder = strongest(wanted, posed, free, theta, engine)
+            else:
+                encoder = named(wanted, posed)
+            break
+        except Changed:
+            # A silo was lost: again with the others, from another point (see `Network.solve`).
+            problem = replace(problem, model=problem.model.starting_at(engine.theta))  # type: ignore[attr-defined]
+    return _crossed(options, settled, encoder, learn)
+
+
+def _crossed(options: Options, before: Settled, encoder: Encoder, learn: Learn) -> Settled:
+    """From the fit of the curves on to that of curves and pairs."""
+    posed, engine = learn(encoder)
+    problem = plan(options, posed)
+    if before.free is not None:
+        theta = np.zeros(problem.model.size)
+        theta[: len(before.free.theta)] = before.free.theta
+        problem = replace(problem, model=problem.model.starting_at(theta))
+    after = _penalised(options, posed, problem, engine, before.problem.penalty)
+    return replace(after, rounds=before.rounds + after.rounds, posed=posed, engine=engine)
+
+
+def _penalised(
+    options: Options,
+    posed: Posed,
+    problem: Problem,
+    engine: Engine,
+    before: Penalty | Choosing | None = None,
+) -> Settled:
+    """The problem with its penalty; the strengths of `before` are kept."""
     strength = options.strength
     if strength is None:
         return Settled(problem)
     penalty = first_penalty(posed, problem, float(engine.count(problem).rows))
-    if strength == "validation":
-        return _by_validation(problem, penalty, engine)
     if strength == "auto":
-        return _by_aic(problem, penalty, engine)
-    chosen = penalty.of_strengths([float(strength)] * len(penalty.terms))
+        return _by_aic(problem, penalty, engine, before)
+    if strength == "validation" and not isinstance(before, Penalty):
+        return _by_validation(problem, penalty, engine)
+    given = before.strengths[0] if isinstance(before, Penalty) else float(strength)
+    chosen = penalty.of_strengths([given] * len(penalty.terms))
     return Settled(replace(problem, penalty=chosen))
 
 
-def _by_aic(problem: Problem, penalty: Penalty, engine: Engine) -> Settled:
+def _fitted(settled: Settled, engine: Engine) -> Settled:
+    """With the fit without a limit."""
+    if settled.free is not None:
+        return settled
+    free = engine.solve(unconstrained(settled.problem))
+    return replace(settled, free=free, rounds=settled.rounds + free.rounds)
+
+
+def _by_aic(
+    problem: Problem, penalty: Penalty, engine: Engine, before: Penalty | Choosing | None = None
+) -> Settled:
     if not problem.model.linear or not isinstance(problem.solver, Newton):
         raise FairSiloError(
             "`penalty` auto needs a model whose Hessian is exact, and the solver newton: give "
             "`penalty` a number, such as 1, or validation"
         )
-    choosing = Choosing(penalty)
+    kept = before.strengths if isinstance(before, Penalty) else ()
+    more = len(penalty.terms) - len(kept)
+    if kept:
+        first = penalty.of_strengths((*kept, *(OF_PAIRS,) * more))
+        choosing = Choosing(first, len(kept), LEAST_OF_PAIRS, CHANGES_OF_PAIRS)
+    else:
+        choosing = Choosing(penalty.of_strengths((FIRST,) * more))
     free = engine.solve(replace(unconstrained(problem), penalty=choosing))
     limited = replace(problem, penalty=choosing.now, model=problem.model.starting_at(free.theta))
     return Settled(limited, free.rounds, free)

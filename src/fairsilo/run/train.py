@@ -4,9 +4,11 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 
-from fairsilo.engine import Engine
+from fairsilo.data import Encoder
+from fairsilo.engine import Clientwise, Engine
 from fairsilo.errors import FairSiloWarning
 from fairsilo.method import METHODS, Trained
+from fairsilo.method.base import solved
 from fairsilo.method.fedavg import fedavg
 from fairsilo.method.promise import promise
 from fairsilo.method.repair import train_and_repair
@@ -16,7 +18,7 @@ from fairsilo.run.again import noted
 from fairsilo.run.decide import decided
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import prepare
+from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import Settled, settle
 from fairsilo.run.tallies import test_evidence
@@ -59,6 +61,32 @@ def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | No
     return method(problem, engine, watch)
 
 
+def settle_here(
+    options: Options, prepared: Prepared, problem: Problem, engine: Clientwise
+) -> tuple[Settled, Prepared, Clientwise]:
+    """`settle` in a simulation: with pairs its rows have more columns."""
+    last = prepared, engine
+
+    def learn(encoder: Encoder) -> tuple[Prepared, Clientwise]:
+        nonlocal last
+        crossed = prepared.crossed(encoder)
+        last = crossed, crossed.engine(options)
+        return last
+
+    settled = settle(options, prepared, problem, engine, learn)
+    return settled, *last
+
+
+def unlimited(
+    options: Options, posed: Posed, settled: Settled, engine: Engine, watch: Watch | None = None
+) -> Trained:
+    """The model without a limit, to compare: trained already where the penalty was chosen."""
+    problem = replace(plan(options, posed), penalty=settled.problem.penalty)
+    if settled.free is not None and len(settled.free.theta) == problem.model.size:
+        return solved(problem, settled.free)
+    return fedavg(problem, engine, watch)
+
+
 def execute(
     options: Options,
     watch: Watch | None = None,
@@ -78,7 +106,7 @@ def execute(
         prepared = prepare(options)
     engine, problem = prepared.engine(options), plan(options, prepared)
     started = time.perf_counter()
-    settled = settle(options, prepared, problem, engine)
+    settled, prepared, engine = settle_here(options, prepared, problem, engine)
     problem = settled.problem
     trained = decided(options.decide_at, problem, train(options, settled, engine, watch), engine)
     seconds = time.perf_counter() - started
@@ -86,7 +114,7 @@ def execute(
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += [str(one.message) for one in told]
     if baseline and METHODS[options.method].limited:
-        free = fedavg(replace(plan(options, prepared), penalty=problem.penalty), engine, beside)
+        free = unlimited(options, prepared, settled, engine, beside)
         free = decided(options.decide_at, problem, free, engine)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}

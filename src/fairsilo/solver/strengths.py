@@ -15,31 +15,37 @@ from __future__ import annotations
 import numpy as np
 
 from fairsilo.arrays import Array, Floats
+from fairsilo.errors import FairSiloError
 from fairsilo.solver.base import Sums
 from fairsilo.solver.penalty import Penalty
 
 LEAST, MOST = 1e-3, 1e8
 """The range of strengths."""
-TRIES = 25
+TRIES = 15
 """Evaluations of AIC in a round."""
-CHANGES = 8
+CHANGES = 6
 """After so many rounds the strengths are frozen, whether they settled or not."""
-SETTLED = 0.1
+SETTLED = 0.5
 """A lower AIC than before by less than this is not worth other strengths."""
 
 
-ROUNDED = 1
-"""Decimals of the strengths' logarithms to base 10."""
+FLAT = 0.02
+"""Slopes of AIC in the logarithm of a strength that are as good as none."""
+FINEST = 0.2
+"""Steps of the logarithms below which no strength is worth moving."""
 
 
 class Choosing:
     """A penalty whose strengths are being chosen; `now` is how they stand."""
 
-    def __init__(self, first: Penalty) -> None:
-        self.now = first
+    def __init__(
+        self, first: Penalty, fixed: int = 0, least: float = LEAST, changes: int = CHANGES
+    ) -> None:
+        """The first `fixed` strengths stay as they are, the others are `least` or more."""
+        self.now, self.fixed, self.least = first, fixed, least
         self.edf: tuple[float, ...] = ()
         """Of every term, at the last choice."""
-        self.left = CHANGES
+        self.left = changes
 
     @property
     def matrix(self) -> Floats:
@@ -51,7 +57,7 @@ class Choosing:
         if self.left:
             self.left -= 1
             model = Quadratic.at(np.asarray(theta), sums)
-            chosen = model.best(self.now)
+            chosen = model.best(self.now, self.fixed, self.least)
             gain = model.aic(self.now) - model.aic(chosen)
             if gain < SETTLED and self.edf:
                 self.left = 0
@@ -87,27 +93,33 @@ class Quadratic:
             own.append(float(parts.sum()))
         return tuple(own)
 
-    def best(self, penalty: Penalty) -> Penalty:
-        """The strengths with the lowest AIC, by a few steps from those that there are."""
-        # Imported lazily: silos load this module, too.
-        from scipy.optimize import minimize
+    def best(self, penalty: Penalty, fixed: int = 0, least: float = LEAST) -> Penalty:
+        """The strengths with the lowest AIC, by a few steps from those that there are.
 
-        start = np.log(np.clip(penalty.strengths, LEAST, MOST))
-
-        def at(rho: Floats) -> tuple[float, Floats]:
-            return self._aic(penalty.of_strengths(np.exp(rho).tolist()))
-
-        bounds = [(np.log(LEAST), np.log(MOST))] * len(start)
-        found = minimize(
-            at, start, jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxfun": TRIES, "ftol": 1e-9},
-        )  # fmt: skip
-        # Rounded, so that sums that differ in their last digits give the same penalty.
-        return penalty.of_strengths((10 ** np.round(found.x / np.log(10), ROUNDED)).tolist())
+        The first `fixed` of them stay. Steps follow the signs of the slopes alone (Rprop): sums
+        that differ in their last digits, as those behind masks do, give the same strengths.
+        """
+        held = penalty.strengths[:fixed]
+        rho = np.log(np.clip(penalty.strengths[fixed:], least, MOST))
+        size, before = np.full(len(rho), np.log(10.0)), np.zeros(len(rho))
+        lowest, found = np.inf, penalty
+        for _ in range(TRIES):
+            tried = penalty.of_strengths((*held, *np.exp(rho).tolist()))
+            value, slopes = self._aic(tried)
+            if value < lowest:
+                lowest, found = value, tried
+            sign = -np.sign(slopes[fixed:]) * (np.abs(slopes[fixed:]) > FLAT)
+            turned = sign * before < 0
+            size = np.where(turned, size / 2, np.where(sign * before > 0, size * 1.2, size))
+            before = np.where(turned, 0.0, sign)
+            if not (sign * (size > FINEST)).any():
+                break
+            rho = np.clip(rho + before * size, np.log(least), np.log(MOST))
+        return found
 
     def _solved(self, penalty: Penalty) -> tuple[Floats, Floats, Floats]:
         """P, (H + P)^-1 and the penalised minimum."""
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg.lapack import dpotrf, dpotri
 
         p = penalty.matrix
         p = np.diag(p) if p.ndim == 1 else p
@@ -115,7 +127,15 @@ class Quadratic:
         # Parameters that neither rows nor penalty tell apart (full one-hot columns) stay as small
         # as rounding allows.
         whole[np.diag_indices_from(whole)] += 1e-10 * np.abs(np.diag(whole)).max()
-        inverse = cho_solve(cho_factor(whole), np.eye(len(whole)))
+        factor, _ = dpotrf(whole, lower=1)
+        half, wrong = dpotri(factor, lower=1)
+        if wrong:
+            raise FairSiloError(
+                "the sums of this round have no positive Hessian, by which `penalty` auto chooses: "
+                "give a number, such as 1"
+            )
+        lower = np.tril(half)
+        inverse = lower + np.tril(half, -1).T
         return p, inverse, inverse @ self.b
 
     def _aic(self, penalty: Penalty) -> tuple[float, Floats]:

@@ -20,9 +20,9 @@ from fairsilo.run.problem import blank_encoder, rounds_of, solver_name
 from fairsilo.secagg.keys import read_public_key
 
 SAME = (
-    "groups", "protected_class", "method", "after", "model", "penalty", "estimator", "notion",
-    "against", "pool", "epsilon", "epsilons", "target_deo", "target_by", "target_confidence",
-    "seed", "split", "decide_at",
+    "groups", "protected_class", "method", "after", "model", "penalty", "pairs", "estimator",
+    "notion", "against", "pool", "epsilon", "epsilons", "target_deo", "target_by",
+    "target_confidence", "seed", "split", "decide_at",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
 

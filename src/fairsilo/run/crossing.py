@@ -1,0 +1,94 @@
+"""Pairs of features for an additive model: the strongest ones, or those that the user names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fairsilo.arrays import Floats
+from fairsilo.data import Encoder
+from fairsilo.data.binned import CELLS, MOST_PARAMETERS, Binned, Block
+from fairsilo.data.steps import Pair, coarse
+from fairsilo.engine import Engine
+from fairsilo.errors import FairSiloError
+from fairsilo.question import Crossings, Problem
+from fairsilo.question.crossings import SIDE
+from fairsilo.run.problem import Posed
+
+STEADY = 5.0
+"""Curvature added to every cell when pairs are compared: cells of few rows count little."""
+MOST_FEATURES = 60
+"""Pairs of so many features are looked at, those with the most columns."""
+
+
+def named(names: tuple[tuple[str, str], ...], posed: Posed) -> Encoder:
+    """The encoder with the pairs that the user names."""
+    blocks = _features(posed)
+    known = [block.name for block in blocks]
+    for name in (one for pair in names for one in pair):
+        if name not in known:
+            raise FairSiloError(
+                f"`pairs` names {name!r}, which is no feature: choose from {', '.join(known)}"
+            )
+    places = [(known.index(a), known.index(b)) for a, b in names]
+    return _with(posed, [pair for pair in places if pair[0] != pair[1]])
+
+
+def strongest(most: int, posed: Posed, problem: Problem, theta: Floats, engine: Engine) -> Encoder:
+    """The encoder with the pairs that gain most at theta, the optimum of the curves; one exchange.
+
+    The gain is that of one Newton step in all cells of a pair, less what chance alone would give.
+    """
+    blocks = _features(posed)
+    asked = sorted(range(len(blocks)), key=lambda k: -blocks[k].width)[:MOST_FEATURES]
+    steps = [
+        _coarse(block, rows, SIDE) if k in asked and block.width > 1 else (-1,) * block.width
+        for k, (block, rows) in enumerate(zip(blocks, posed.rows, strict=True))
+    ]
+    widths = np.array([block.width for block in blocks], np.float64)
+    question = Crossings(np.asarray(theta), widths, np.concatenate(steps).astype(np.float64))
+    found: dict[tuple[int, int], Floats] = engine.ask(problem, question)
+    gains = {pair: gain_of(*sums) for pair, sums in found.items()}
+    best = sorted((pair for pair in gains if gains[pair] > 0), key=lambda pair: -gains[pair])
+    return _with(posed, best[:most], problem.model.outputs)
+
+
+def gain_of(gradient: Floats, curvature: Floats) -> float:
+    """What a pair gains, less its expectation if the pair did not matter."""
+    bent = curvature + STEADY
+    return float((gradient**2 / bent - curvature / bent).sum() / 2)
+
+
+def _features(posed: Posed) -> tuple[Block, ...]:
+    binned = posed.encoder.binned
+    assert binned is not None
+    return Binned(binned.steps, binned.rare).blocks(posed.encoder.schema)
+
+
+def _coarse(block: Block, rows: Floats, most: int) -> tuple[int, ...]:
+    """The coarse steps of a feature's columns; missing cells of a number have their own."""
+    if block.steps is None or not block.steps.missing:
+        return coarse(rows.tolist(), block.steps is not None, most)
+    found = coarse(rows[:-1].tolist(), True, most - 1)
+    return (*found, max(found) + 1)
+
+
+def _with(posed: Posed, places: list[tuple[int, int]], outputs: int = 1) -> Encoder:
+    """The encoder with pairs of these features, as many as a model has room for."""
+    blocks, encoder = _features(posed), posed.encoder
+    room = MOST_PARAMETERS // outputs - sum(block.width for block in blocks)
+    pairs: list[Pair] = []
+    for a, b in places:
+        first, second = blocks[a], blocks[b]
+        side = min(first.width, SIDE)
+        other = min(second.width, CELLS // side)
+        side = min(first.width, CELLS // other)
+        pair = Pair(
+            a, b, _coarse(first, posed.rows[a], side), _coarse(second, posed.rows[b], other)
+        )
+        if pair.width <= room:
+            room -= pair.width
+            pairs.append(pair)
+    assert encoder.binned is not None
+    return replace(encoder, binned=replace(encoder.binned, pairs=tuple(pairs)))
