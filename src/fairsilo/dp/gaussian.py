@@ -74,7 +74,7 @@ def _steps(words: Words, source: Source) -> Ints:
     top = np.array([edge >> WORD for edge in edges], np.uint64)
     k = np.searchsorted(top, words, side="right").astype(np.int64)
     # A word that equals the first 64 bits of an edge may lie on either side of it.
-    for i in np.flatnonzero(np.isin(words, top)):
+    for i in np.flatnonzero((k > 0) & (top[np.maximum(k, 1) - 1] == words)):
         k[i] = _step(int(words[i]), source)
     return k
 

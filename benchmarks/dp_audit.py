@@ -1,0 +1,252 @@
+"""Bet on whether a row was trained on, from all that a private training released.
+
+    python -m benchmarks.dp_audit       # 2,000 pairs of trainings, and 2,000 with half the noise
+
+A canary that moves every sum as far as a row can is in one training of a pair and not in the other.
+The bet is the likelihood ratio of all releases: encoder, counts, gradients, losses, curvature and
+outcomes. No bet is better, since whoever makes it knows every other row. From how often it
+loses follows a lower bound of epsilon: with 95 % confidence (Clopper and Pearson) the
+mechanism is no better than that (as a Gaussian one; Nasr and others, 2023). All trainings of a kind
+run at once; sums, clipping, noise and solver are those of the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from dp_accounting import get_epsilon_gaussian
+from scipy.stats import beta, norm
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.compute import jax, jnp
+from fairsilo.data import Number, Schema
+from fairsilo.data.bounded import bounded_sums, encoder_message, encoder_of_sums
+from fairsilo.dp import Budget, Clip, Message, Plan, Split, share
+from fairsilo.dp.gaussian import Source
+from fairsilo.engine import FromCells
+from fairsilo.fairness import Dgeo
+from fairsilo.model import logistic_regression
+from fairsilo.question.cells import compared_cells, members, reach
+from fairsilo.solver import Noisy, Query
+from fairsilo.solver.base import Sums
+from fairsilo.sums.clipped import clipped_curvature, clipped_outcomes, clipped_sums
+from fairsilo.sums.rows import Rows
+
+SCHEMA = Schema(
+    features=(Number(name="x", bounds=(-1.0, 1.0)),),
+    label="y", classes=("0", "1"), group="s", groups=("a", "b"),
+)  # fmt: skip
+PAIR = Dgeo(0, 1, 1)
+CELLS = compared_cells([PAIR], 2, 2)
+EVERY = [(g, c) for g in (0, 1) for c in (0, 1)]
+ROUNDS, LIMIT, CLIP = 2, 0.1, Clip(gradient=0.2, loss=0.3)
+"""Small clips, which the canary's gradient and loss pass: then it moves the sums all the way."""
+MODEL = logistic_regression(1)
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Table:
+    """A few rows, the canary last."""
+
+    x: Floats
+    y: Ints
+    s: Ints
+
+    def only(self, rows: slice) -> Table:
+        """Some of the rows."""
+        return Table(self.x[rows], self.y[rows], self.s[rows])
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The features."""
+        return pd.DataFrame({"x": self.x})
+
+    def rows(self, encoded: Floats, cells: Floats) -> Rows:
+        """The rows as sums take them."""
+        return Rows(encoded, self.y, np.ones(len(self.y)), cells)  # type: ignore[arg-type]
+
+
+def tiny() -> Table:
+    """Twelve rows of every kind, and as the canary one at the bound, of the rarer class there."""
+    x = np.append(np.linspace(-0.2, 0.2, 12), 1.0)
+    return Table(x, np.append(np.arange(12) % 2, 0), np.append(np.arange(12) // 2 % 2, 0))
+
+
+class Bets:
+    """Trainings that run at once, and what their releases say of the canary."""
+
+    def __init__(self, there: Floats, noise: float, source: Source) -> None:
+        self.there, self.noise, self.source = there, noise, source
+        self.scores = np.zeros(len(there))
+        """The logarithm of how much likelier the releases are with the canary than without."""
+
+    def release(self, first: Message, sums: Floats, canary: Floats) -> Floats:
+        """What every training releases: its sums, the canary's where it is there, and noise."""
+        sums, canary = (np.broadcast_to(one, (len(self.there), first.values.size))
+                        for one in (sums, canary))  # fmt: skip
+        exact = sums + self.there[:, None] * canary
+        quiet = replace(first, multiplier=self.noise * first.multiplier)
+        sent = np.array([share(replace(quiet, values=one), 1, 1, self.source) for one in exact])
+        variance = (first.multiplier * first.sensitivity) ** 2
+        self.scores += ((sent - sums - canary / 2) * canary).sum(axis=1) / variance
+        return sent
+
+
+def scores(
+    there: Floats, budget: Budget, noise: float = 1.0, source: Source = os.urandom
+) -> Floats:
+    """The bet of one training for each entry of `there`, 1 where it has the canary.
+
+    `noise`: the part of the promised noise that is really added.
+    """
+    plan = Plan.of(budget, Split(), ROUNDS, curvature=True)
+    both, bets = tiny(), Bets(there, noise, source)
+    rest, one = both.only(slice(-1)), both.only(slice(-1, None))
+
+    first = encoder_message(rest.frame, SCHEMA, plan)
+    fitted = bets.release(first, first.values, bounded_sums(one.frame, SCHEMA))
+    deviation = first.multiplier * first.sensitivity
+    scalings = [encoder_of_sums(SCHEMA, sums, deviation).scalings[0] for sums in fitted]
+    mean, scale = np.array([(scaling.mean, scaling.scale) for scaling in scalings]).T
+    encoded = ((both.x - mean[:, None]) / scale[:, None])[:, :, None]
+
+    counts, canary = (members(part.y, part.s, EVERY).sum(axis=1) for part in (rest, one))
+    counted = bets.release(Message("counts", counts, 1.0, plan.counts), counts, canary)
+    counted = np.maximum(counted, 1.0).reshape(-1, 2, 2)
+
+    theta = _train(bets, plan, rest, one, encoded, counted)
+    sums, canary = (
+        np.asarray(_outcomes(part.rows(x, members(part.y, part.s, EVERY)), theta))
+        for part, x in ((rest, encoded[:, :-1]), (one, encoded[:, -1:]))
+    )
+    flat = sums.reshape(len(there), -1), canary.reshape(len(there), -1)
+    bets.release(Message("outcomes", flat[0][0], reach(CLIP), plan.final), *flat)
+    return bets.scores
+
+
+def _train(
+    bets: Bets, plan: Plan, rest: Table, one: Table, encoded: Floats, counted: Floats
+) -> Floats:
+    """Newton under noise, all trainings in step; theta of each."""
+    solver = Noisy(ROUNDS, 0.1, CLIP.curvature)
+    theta0, limits = jnp.zeros((len(bets.there), MODEL.size)), jnp.array([LIMIT])
+    state = jax.vmap(lambda t: solver.init(t, limits))(theta0)
+    step = jax.jit(jax.vmap(solver.step))
+    triangle = np.triu_indices(MODEL.size)
+    stretch = np.where(triangle[0] == triangle[1], 1.0, np.sqrt(2.0))
+    servers = [FromCells([PAIR], one, lambda *_: ()) for one in counted]
+    for k in range(ROUNDS):
+        found, theta = [], np.asarray(state.theta)
+        for part, x in ((rest, encoded[:, :-1]), (one, encoded[:, -1:])):
+            inside = members(part.y, part.s, CELLS)
+            cells = np.vstack([inside, 1 - inside.sum(axis=0, keepdims=True)])
+            losses, gradients = _sums(part.rows(x, cells), state.theta)
+            bent = np.asarray(_curvature(part.rows(x, cells), state.theta))
+            flat = np.asarray(gradients).reshape(len(x), -1)
+            found.append((flat, np.asarray(losses), bent[:, *triangle] * stretch))
+        kinds = [("gradients", CLIP.gradient, plan.gradient), ("losses", CLIP.loss, plan.loss)]
+        kinds += [("curvature", CLIP.curvature, plan.curvature)] * (k == 0)
+        released = [
+            bets.release(Message(name, sums[0], sensitivity, multiplier), sums, canary)
+            for (name, sensitivity, multiplier), sums, canary in zip(kinds, *found, strict=False)
+        ]
+        answers = []
+        for i, server in enumerate(servers):
+            gradients, losses = released[0][i].reshape(-1, MODEL.size), released[1][i]
+            more = []
+            if k == 0:
+                matrix = np.zeros((MODEL.size, MODEL.size))
+                matrix[triangle] = released[2][i] / stretch
+                more = [np.triu(matrix) + np.triu(matrix, 1).T]
+            answers.append(_answer(server, theta[i], gradients, losses, more))
+        state = step(state, jax.tree.map(lambda *leaves: np.stack(leaves), *answers))
+    return np.asarray(state.theta)
+
+
+def _answer(
+    server: FromCells, theta: Floats, gradients: Floats, losses: Floats, more: list[Floats]
+) -> Sums:
+    """What the solver of one training gets to see."""
+    server.ask = lambda *_: [gradients, losses, *more]
+    return server.answer(Query(theta, np.zeros(1)), Noisy.order)  # type: ignore[arg-type]
+
+
+_EACH = Rows(0, None, None, None)  # type: ignore[arg-type]
+_sums = jax.jit(
+    jax.vmap(lambda rows, t: clipped_sums(MODEL, rows, t, CLIP.gradient, CLIP.loss), (_EACH, 0))
+)
+_curvature = jax.jit(
+    jax.vmap(lambda rows, t: clipped_curvature(MODEL, rows, t, CLIP.curvature), (_EACH, 0))
+)
+_outcomes = jax.jit(
+    jax.vmap(lambda rows, t: clipped_outcomes(MODEL, rows, t, CLIP.loss), (_EACH, 0))
+)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the bets prove, with 95 % confidence."""
+
+    epsilon: float
+    """A lower bound, for a mechanism that is as private as a Gaussian one."""
+    any_epsilon: float
+    """A lower bound that supposes nothing."""
+    guess: float
+    """The epsilon that fits the bets best, without confidence."""
+
+
+def bound(
+    present: Sequence[float] | Floats, absent: Sequence[float] | Floats, delta: float
+) -> Bound:
+    """The bet is on presence where the score is above 0; how often it loses bounds epsilon."""
+    missed, false = np.sum(np.asarray(present) <= 0), np.sum(np.asarray(absent) > 0)
+    level = (1 + CONFIDENCE) / 2
+    worst = [
+        float(beta.ppf(level, lost + 1, len(of) - lost))
+        for lost, of in ((missed, present), (false, absent))
+    ]
+    shift = -norm.ppf(worst[0]) - norm.ppf(worst[1])
+    seen = -norm.ppf(missed / len(present)) - norm.ppf(false / len(absent))
+    free = np.log(max(1 - delta - worst[0], 1e-300) / worst[1])
+    return Bound(
+        *(float(max(one, 0.0)) for one in (_epsilon(shift, delta), free, _epsilon(seen, delta)))
+    )
+
+
+def _epsilon(shift: float, delta: float) -> float:
+    return float(get_epsilon_gaussian(1 / shift, delta)) if shift > 0 else 0.0
+
+
+def audit(pairs: int, budget: Budget, noise: float = 1.0, source: Source = os.urandom) -> Bound:
+    """Trainings with and without the canary, so many of each, and what the bets prove."""
+    there = np.repeat([1.0, 0.0], pairs)
+    found = scores(there, budget, noise, source)
+    return bound(found[:pairs], found[pairs:], budget.delta)
+
+
+def main() -> None:
+    """Print both audits."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    asked = parser.parse_args()
+    budget = Budget(asked.epsilon, 1e-5)
+    for noise in (1.0, 0.5):
+        began = time.process_time()
+        found = audit(asked.pairs, budget, noise)
+        print(
+            f"promised {budget.epsilon:g}, {noise:g} of its noise, {asked.pairs:,} pairs: epsilon "
+            f"is at least {found.epsilon:.2f} (supposing nothing {found.any_epsilon:.2f}), best "
+            f"guess {found.guess:.2f}; {time.process_time() - began:.1f} s of CPU time"
+        )
+
+
+if __name__ == "__main__":
+    main()
