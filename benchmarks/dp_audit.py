@@ -175,7 +175,7 @@ def _answer(
 ) -> Sums:
     """What the solver of one training gets to see."""
     server.ask = lambda *_: [gradients, losses, *more]
-    return server.answer(Query(theta, np.zeros(1)), Noisy.order)  # type: ignore[arg-type]
+    return server.answer(Query(theta, np.zeros(1)), Noisy.order)
 
 
 _EACH = Rows(0, None, None, None)  # type: ignore[arg-type]
