@@ -42,7 +42,7 @@ HOW = (
     "balanced accuracy beside it: 0.5 is what a constant has."
 )
 ENDINGS = (
-    "Collapsed: balanced accuracy below 0.53 and below FedFair's. Converged: the solver's test is "
+    "Collapsed: balanced accuracy below 0.53, for every method. Converged: the solver's test is "
     "met in every seed, or what is left to the exact optimum is at most 1e-4. Diverged: training "
     "ended worse than a model that knows nothing; such a setting has no figures and is not chosen."
 )

@@ -8,7 +8,6 @@ import pandas as pd
 from fairsilo.experiment.endings import ending, is_detail
 from fairsilo.experiment.grid import TITLES
 from fairsilo.experiment.tables import (
-    COLLAPSED,
     METRICS,
     best_setting,
     collapsed,
@@ -41,14 +40,8 @@ def compare_summary(
                     "settings_diverged": len(lost_settings(part)),
                 }
             )
-    fedfair = {
-        line["chosen_on"]: line["balanced_accuracy"]
-        for line in lines
-        if line["method"] == TITLES["fedfair"]
-    }
     for line in lines:
-        reference = fedfair.get(line["chosen_on"] or "test", COLLAPSED)
-        line["collapsed"] = collapsed(line["balanced_accuracy"], reference)
+        line["collapsed"] = collapsed(line["balanced_accuracy"])
     return pd.DataFrame(lines)
 
 
@@ -82,7 +75,7 @@ def remarks(summary: pd.DataFrame) -> list[str]:
         for row in summary.to_dict("records")
     ]
     for wanted, means in (
-        (summary["collapsed"], "collapsed, balanced accuracy below 0.53 and below FedFair's"),
+        (summary["collapsed"], "collapsed, balanced accuracy below 0.53"),
         (summary["ending"] == "not converged", "not converged in every seed"),
         (summary["ending"] == "diverged", "diverged, no model"),
     ):
