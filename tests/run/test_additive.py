@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from fairsilo import FedFairClassifier
 from fairsilo.coded import Coded, dense
 from fairsilo.data.binned import Block
 from fairsilo.errors import FairSiloError
@@ -151,6 +152,19 @@ def blocks_of(run: Run) -> tuple[Block, ...]:
     binned = run.prepared.encoder.binned
     assert binned is not None
     return binned.blocks(run.prepared.schema)
+
+
+@pytest.mark.slow
+def test_the_terms_are_the_score() -> None:
+    frame = shapes(800)
+    clf = FedFairClassifier(0.5, model="additive", pairs=0, penalty=1.0)
+    X, s = frame[["x", "colour"]], frame["group"]
+    clf.fit(X, frame["y"], sensitive_features=s)
+    heights = clf.terms_.set_index(["term", "value"])["height"]
+    row = pd.DataFrame({"x": [0.3], "colour": ["red"]})
+    other = row.assign(colour="blue")
+    difference = clf.decision_function(row)[0] - clf.decision_function(other)[0]
+    assert difference == pytest.approx(heights["colour", "red"] - heights["colour", "blue"])
 
 
 def test_gains_of_pairs_are_newtons(table: Path) -> None:

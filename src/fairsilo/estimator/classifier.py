@@ -33,6 +33,7 @@ from fairsilo.estimator.outcome import Fitted, train
 from fairsilo.estimator.problem import Compared, prepare
 from fairsilo.estimator.results import Results, described
 from fairsilo.estimator.settings import options_of, seed_of
+from fairsilo.estimator.terms import terms_of
 from fairsilo.export.onnx import to_onnx
 from fairsilo.fairness import DEFAULT, Notion
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
@@ -177,6 +178,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     coef_, intercept_, encoded_names_ : ndarray
         Logistic regression with one model only. The coefficients belong to the encoded columns,
         named in `encoded_names_`: numbers are standardised, categories one-hot.
+    terms_ : DataFrame
+        Of ``model="additive"``: term (a column or a pair), value (a step, a category's value or a
+        cell) and height, what it adds to the log-odds.
 
     Notes
     -----
@@ -390,9 +394,11 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         self.groups_ = np.array(kept.encoder.schema.groups, dtype=object)
         self.encoded_names_ = np.array(kept.encoder.feature_names, dtype=object)
         self._kept = kept
-        for name in ("coef_", "intercept_"):
+        for name in ("coef_", "intercept_", "terms_"):
             self.__dict__.pop(name, None)
         only = kept.plain()
+        if only and kept.encoder.binned is not None:
+            self.terms_ = terms_of(kept.encoder, only.theta, only.model.outputs)
         if only and kept.model == "lr":
             self.intercept_, *rows = only.theta.reshape(-1, only.model.outputs)
             self.coef_ = np.transpose(rows)
