@@ -2,9 +2,12 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.network.members import make_work
 
 LONGEST = 600
 """Seconds that one test with real processes may take, on the slowest machine."""
@@ -28,3 +31,9 @@ def bounded() -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A working folder with four silos, whose keys lie in the folders at/NAME."""
+    return make_work(tmp_path)

@@ -1,9 +1,8 @@
-"""Silos join, leave and change keys; keys with a passphrase; backup and restore."""
+"""Silos join, leave and change keys; keys with a passphrase."""
 
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import select
@@ -11,64 +10,25 @@ import shutil
 import stat
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
-from fairsilo.data import make_table
-from fairsilo.dp import Budget, Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FILE, read_federation_file
-from fairsilo.network.ledger import admit, read, spend
-from fairsilo.network.ops.backup import restore, save
+from fairsilo.network.ledger import admit
 from fairsilo.network.ops.keys import for_flower, make_key, unlock
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.settings import read_settings
 from fairsilo.secagg import load_node_key
 from fairsilo.secagg.keys import PASSPHRASE, public_bytes
+from tests.network.members import at, run
 from tests.network.silos import TownTransport, make_town, train
 
 WORD = "correct horse battery"
-
-
-def run(*arguments: object, sentence: str = "", stdin: str | None = None) -> str:
-    """What a command prints, or that it ends with this sentence."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
-    if sentence:
-        assert isinstance(done.exception, FairSiloError), done.output
-        assert sentence in str(done.exception)
-        return ""
-    if done.exception:
-        raise done.exception
-    return done.output
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """A working folder with four silos, whose keys lie in the folders at/NAME."""
-    make_table(300, silos=3, bias=1.0).drop(columns="client").to_csv(
-        tmp_path / "sample.csv", index=False
-    )
-    arguments = ["--sample", tmp_path / "sample.csv", "--label", "label", "--group", "group"]
-    for name in ("bank", "clinic", "shop", "farm"):
-        make_key(tmp_path / "at" / name / "node.key", name)
-        arguments += ["--silo", f"{name}={tmp_path / 'at' / name / 'node.key.pub'}"]
-    run("init", "--folder", tmp_path / "work", *arguments, "--protected-class", "1")
-    return tmp_path / "work"
-
-
-def at(work: Path, name: str) -> Path:
-    """The silo's own folder, with all that the coordinator sends."""
-    own = work.parent / "at" / name
-    for path in (work / "silos" / name).iterdir():
-        if path.is_file() and (path.name == FILE or not (own / path.name).exists()):
-            (own / path.name).write_bytes(path.read_bytes())
-    return own
 
 
 def test_a_silo_joins(work: Path, tmp_path: Path) -> None:
@@ -308,96 +268,6 @@ def test_silos_answer_with_such_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv(PASSPHRASE)
     with pytest.raises(FairSiloError, match="silo0 refused"):
         train(town, TownTransport(town, run="2"), tmp_path / "journal")
-
-
-# Backup and restore.
-
-
-@pytest.fixture
-def silo(work: Path) -> Path:
-    own = at(work, "bank")
-    (own / "table.csv").write_text("secret rows\n")
-    spend(own / "ledger.json", Budget(8.0, 1e-5), [Release("counts", 5.0)])
-    (own / "left.jsonl").write_text('{"one": 1}\n')
-    (own / "models" / "st").mkdir(parents=True)
-    (own / "models" / "st" / "model.json").write_text("{}")
-    return own
-
-
-def test_a_backup_is_put_back_on_a_new_machine(silo: Path, tmp_path: Path) -> None:
-    told = run("backup", tmp_path / "b.tar", "--settings", silo / "silo.toml")
-    assert "ledger.json" in told
-    assert stat.S_IMODE((tmp_path / "b.tar").stat().st_mode) == 0o600
-    assert b"secret rows" not in (tmp_path / "b.tar").read_bytes()
-    told = run("restore", tmp_path / "b.tar", "--folder", tmp_path / "new")
-    assert "the ledger is as it was on 20" in told
-    for name in ("silo.toml", FILE, "node.key", "node.key.pub", "ledger.json", "left.jsonl"):
-        assert (tmp_path / "new" / name).read_bytes() == (silo / name).read_bytes()
-    assert (tmp_path / "new" / "models" / "st" / "model.json").read_text() == "{}"
-    assert stat.S_IMODE((tmp_path / "new" / "node.key").stat().st_mode) == 0o600
-    assert not (tmp_path / "new" / "table.csv").exists()
-    again = ("backup", tmp_path / "b.tar", "--settings", silo / "silo.toml")
-    run(*again, sentence="not overwritten")
-
-
-def test_a_ledger_that_has_counted_more_is_never_replaced(silo: Path, tmp_path: Path) -> None:
-    save(silo / "silo.toml", tmp_path / "old.tar")
-    spend(silo / "ledger.json", Budget(8.0, 1e-5), [Release("counts", 5.0)])
-    (silo / "left.jsonl").write_text('{"one": 1}\n{"two": 2}\n')
-    newer = (silo / "ledger.json").read_bytes()
-    found = restore(tmp_path / "old.tar", silo)
-    assert "stays" in found.files["ledger.json"]
-    assert "stays" in found.files["left.jsonl"]
-    assert found.ledger_since is None
-    assert (silo / "ledger.json").read_bytes() == newer
-    assert len(read(silo / "ledger.json").releases) == 2
-    # The other way round: a ledger of which the backup has all.
-    save(silo / "silo.toml", tmp_path / "new.tar")
-    (silo / "ledger.json").unlink()
-    restore(tmp_path / "old.tar", silo)
-    assert restore(tmp_path / "new.tar", silo).files["ledger.json"] == "restored"
-    assert (silo / "ledger.json").read_bytes() == newer
-
-
-def test_ledgers_that_went_two_ways_are_left_alone(silo: Path, tmp_path: Path) -> None:
-    save(silo / "silo.toml", tmp_path / "one.tar")
-    (silo / "ledger.json").unlink()
-    spend(silo / "ledger.json", Budget(8.0, 1e-5), [Release("gradients", 9.0)])
-    (silo / "models" / "st" / "model.json").unlink()
-    here = (silo / "ledger.json").read_bytes()
-    with pytest.raises(FairSiloError, match="went another way"):
-        restore(tmp_path / "one.tar", silo)
-    assert (silo / "ledger.json").read_bytes() == here
-    assert not (silo / "models" / "st" / "model.json").exists()
-
-
-def test_another_key_is_not_overwritten(silo: Path, tmp_path: Path) -> None:
-    save(silo / "silo.toml", tmp_path / "b.tar")
-    (silo / "node.key").unlink()
-    make_key(silo / "node.key", "bank")
-    with pytest.raises(FairSiloError, match="is another one, and nothing was restored"):
-        restore(tmp_path / "b.tar", silo)
-
-
-@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "models/../../evil", ""])
-def test_a_backup_cannot_write_elsewhere(name: str, silo: Path, tmp_path: Path) -> None:
-    save(silo / "silo.toml", tmp_path / "b.tar")
-    forged(tmp_path / "b.tar", tarfile.TarInfo(name or "link"), link=not name)
-    with pytest.raises(FairSiloError, match="no backup of a silo"):
-        restore(tmp_path / "b.tar", tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-    (tmp_path / "noise").write_bytes(b"noise")
-    with pytest.raises(FairSiloError, match="no backup of a silo"):
-        restore(tmp_path / "noise", tmp_path / "new")
-
-
-def forged(file: Path, entry: Any, link: bool) -> None:
-    content = b"evil"
-    entry.size = 0 if link else len(content)
-    if link:
-        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    with tarfile.open(file, "a") as archive:
-        archive.addfile(entry, None if link else io.BytesIO(content))
 
 
 def test_the_folder_is_opened(work: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from fairsilo.data import build_labels
 from fairsilo.errors import FairSiloError
+from fairsilo.network.aggregate import Patience
 from fairsilo.network.client import reply_to
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Record
@@ -183,3 +184,21 @@ def test_lost_at_the_evaluation_the_training_rows_are_not_spoken_of(tmp_path: Pa
     assert run.metrics["rounds"] == 2
     assert run.metrics["dp"]["epsilon_spent"] <= 8
     save(run, tmp_path / "run")
+
+
+def test_nobody_whose_answer_was_lost_is_asked_again(tmp_path: Path) -> None:
+    """In the clear, too: the silo has paid for its answer, whoever received it."""
+    town = make(tmp_path / "town", rounds=1, secure_aggregation=False)
+    asked: list[int] = []
+
+    def lose(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if name == "silo1" and exchange >= 3:
+            asked.append(exchange)
+            return Fault("is no longer connected", gone=True)
+        return None
+
+    post = TownTransport(town, lose)
+    run, events = train(town, post, tmp_path / "journal", patience=Patience(60.0))
+    assert asked == [3]
+    assert not any(event["event"] == "missing" for event in events)
+    assert run.client_names == ("silo0", "silo2", "silo3")

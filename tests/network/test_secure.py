@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from hashlib import sha256
 from pathlib import Path
@@ -314,3 +315,24 @@ def test_a_ledger_that_cannot_be_read_opens_nothing(tmp_path: Path) -> None:
     assert "ledger.json" in " ".join(check_table(settings, town.agreed).problems)
     with pytest.raises(FairSiloError, match="refused: The saved list of static sums cannot be"):
         train(town, TownTransport(town), tmp_path / "journal")
+
+
+def test_a_federation_file_that_changed_within_a_run_opens_nothing(tmp_path: Path) -> None:
+    """After its vector left: a letter that opens the sum names no file by itself."""
+    town = make_town(tmp_path / "town", rounds=1)
+    own = read_settings(town.settings("silo1")).federation
+    post = TownTransport(town)
+
+    def change(name: str, exchange: int, record: Record) -> None:
+        if name == "silo1" and record.get("step") == "masked":
+            other = town.agreed.model_copy(update={"epsilon": 0.2})
+            own.write_text(other.model_dump_json())
+
+    post.change = change
+    with contextlib.suppress(FairSiloError):
+        train(town, post, tmp_path / "journal")
+    steps = [(one["step"], one["refused"]) for name, one in post.seen if name == "silo1"]
+    masked = [step for step, _ in steps].index("masked")
+    step, refused = steps[masked + 1]
+    assert step != "masked"
+    assert "the federation file changed within the run: start another" in refused

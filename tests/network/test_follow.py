@@ -1,0 +1,93 @@
+"""A run as the command sees it that started it: what ends well after all, who does not answer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairsilo.dp import Release
+from fairsilo.errors import FairSiloError
+from fairsilo.network.journal import Journal
+from fairsilo.network.ops import flwr_command, follow
+from fairsilo.network.ops.flwr_command import RunConfig, register, stop_run
+from fairsilo.network.ops.workspace import Workspace
+from fairsilo.progress import Progress
+
+
+def dead() -> int:
+    """The number of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+class Server:
+    """What the server's process leaves where it dies after its last word, or before it."""
+
+    def __init__(self, config: RunConfig, *, model: bool, journal: bool) -> None:
+        self.config, self.model, self.journal = config, model, journal
+        self.starts = 0
+
+    def submit(self, space: Workspace, config: RunConfig) -> str:
+        self.starts += 1
+        progress = Progress(config.progress, fresh=True)
+        progress.say({"event": "submitting"})
+        progress.say({"event": "started", "pid": dead()})
+        if self.journal:
+            Journal(config.out / follow.JOURNAL, "f" * 64, resume=False).note(
+                [Release("counts", 1.0)]
+            )
+        if self.model:
+            (config.out / "model.json").write_text("{}")
+        return "1"
+
+
+@pytest.mark.parametrize(
+    ("model", "journal"), [(True, False), (False, False), (True, True)], ids=str
+)
+def test_a_run_whose_process_died_after_its_last_word_has_ended_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: bool, journal: bool
+) -> None:
+    config = RunConfig(out=tmp_path / "run", wait_lost=0.0, simulation=1)
+    server = Server(config, model=model, journal=journal)
+    monkeypatch.setattr(follow, "submit", server.submit)
+    space = Workspace(tmp_path)
+    if model and not journal:
+        follow.run_and_follow(space, config, lambda event: None)
+    else:
+        with pytest.raises(follow.Interrupted, match="ended before the run did"):
+            follow.run_and_follow(space, config, lambda event: None)
+    assert server.starts == 1
+
+
+def test_the_model_of_an_earlier_run_is_no_end_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig(out=tmp_path, wait_lost=0.0, simulation=1, overwrite=True)
+    (tmp_path / "model.json").write_text("{}")
+    os.utime(tmp_path / "model.json", (1, 1))
+    server = Server(config, model=False, journal=False)
+    monkeypatch.setattr(follow, "submit", server.submit)
+    with pytest.raises(follow.Interrupted):
+        follow.run_and_follow(Workspace(tmp_path), config, lambda event: None)
+
+
+def test_a_superlink_that_listens_and_does_not_answer_is_one_sentence(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "flwr"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(flwr_command, "command", lambda name: str(slow))
+    monkeypatch.setattr(flwr_command, "PATIENCE", 0.2)
+    space = Workspace(work)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        space.say_control(f"127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(FairSiloError, match=r"silo bank's key \(.* answer within 0\.2 s\)"):
+            register(space, 0.0)
+        stop_run(space, "1")
