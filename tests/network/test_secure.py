@@ -12,6 +12,7 @@ import pytest
 
 from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
+from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import FederationFile, read_federation_file, scalings_of
 from fairsilo.network.masked import letter
@@ -320,13 +321,15 @@ def test_a_ledger_that_cannot_be_read_opens_nothing(tmp_path: Path) -> None:
 def test_a_federation_file_that_changed_within_a_run_opens_nothing(tmp_path: Path) -> None:
     """After its vector left: a letter that opens the sum names no file by itself."""
     town = make_town(tmp_path / "town", rounds=1)
-    own = read_settings(town.settings("silo1")).federation
+    settings = read_settings(town.settings("silo1"))
     post = TownTransport(town)
 
     def change(name: str, exchange: int, record: Record) -> None:
         if name == "silo1" and record.get("step") == "masked":
             other = town.agreed.model_copy(update={"epsilon": 0.2})
-            own.write_text(other.model_dump_json())
+            settings.federation.write_text(other.model_dump_json())
+            # Its owner has seen it.
+            decide(settings, other, other.fingerprint)
 
     post.change = change
     with contextlib.suppress(FairSiloError):
