@@ -19,6 +19,7 @@ from fairsilo.partition import TEST, by_column, draw, split_column
 from fairsilo.run import Options, Saved
 from fairsilo.run.constraints import every_pair
 from fairsilo.run.constraints import groups_of as all_groups
+from fairsilo.run.made import trained_with
 from fairsilo.run.prepare import is_named
 from fairsilo.run.split import share_out, share_out_alone
 
@@ -84,15 +85,9 @@ def _protected(saved: Saved) -> tuple[str, ...]:
 
 def _trained_with(options: AuditOptions, saved: Saved) -> Options:
     """The options of the run, with the audited table in place of its own."""
-    told = dict(saved.description.get("options", {}))
-    told["groups"] = tuple(told["groups"]) if told.get("groups") else None
     # An audit asks for no promise: what a private training refuses is none of its business.
-    told |= {"dp_epsilon": None, "client_names": ()}
-    known = set(Options.__dataclass_fields__)
-    trained = replace(
-        Options(**{key: value for key, value in told.items() if key in known}),
-        data=options.data,
-        data_dir=options.data_dir,
+    trained = trained_with(
+        saved, data=options.data, data_dir=options.data_dir, dp_epsilon=None, client_names=()
     )
     folder = options.data not in DATASETS and Path(options.data).is_dir()
     dealt = trained.client is None and trained.clients is None

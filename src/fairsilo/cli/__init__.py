@@ -15,6 +15,7 @@ from fairsilo.cli.export import export
 from fairsilo.cli.flags import as_typed
 from fairsilo.cli.flower import app as flower_app
 from fairsilo.cli.predict import predict
+from fairsilo.cli.rerun import rerun
 from fairsilo.cli.train import train
 from fairsilo.errors import FairSiloError
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(predict)
+app.command()(rerun)
 app.command()(audit)
 app.command()(export)
 app.command()(compare)

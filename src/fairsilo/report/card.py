@@ -81,6 +81,7 @@ def card(
         "privacy": {"statement": price(metrics["dp"]), **metrics["dp"]}
         if "dp" in metrics
         else None,
+        "made": description.get("made"),
         "notes": list(metrics.get("notes", [])),
         "limits": _limits(facts),
     }

@@ -181,7 +181,22 @@ def _privacy(card: Card) -> list[str]:
 def _training(card: Card) -> list[str]:
     training = card["training"]
     ended = f"{_count(training['rounds'])} rounds by {_text(training['solver'])}"
-    return ["## Training", f"{ended}; {_text(training['reason'])}.", *map(_text, card["notes"])]
+    said = [f"{ended}; {_text(training['reason'])}.", *map(_text, card["notes"])]
+    return ["## Training", *said, *_made(card.get("made"))]
+
+
+def _made(made: Card | None) -> list[str]:
+    """When, with what and from which data."""
+    if not made:
+        return []
+    with_ = ", ".join(f"{name} {number}" for name, number in made["packages"].items())
+    told = f"Made on {made['date']} with Python {made['python']}, {with_}, {made['machine']}."
+    digests = [
+        f"SHA-256 of the {what}: `{made[key]}`."
+        for what, key in (("data", "data_sha256"), ("model", "model_sha256"))
+        if key in made
+    ]
+    return [_text(told), *digests]
 
 
 def _limits(card: Card) -> list[str]:

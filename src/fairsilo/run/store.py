@@ -1,5 +1,6 @@
 """The run folder (design, section 7): written atomically, read back to the last bit."""
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -61,9 +62,15 @@ def save(run: Run, folder: Path) -> tuple[Path, ...]:
     its presence means that the folder is complete."""
     models = run.trained.predictors
     kind, tensors = to_tensors(models) if models else (NOWHERE, {})
-    description, rounds = _describe(run, kind), history(run)
+    from fairsilo.run.made import made
+
+    content = save_tensors(tensors)
+    digest = {"model_sha256": hashlib.sha256(content).hexdigest()}
+    private = "dp" in run.metrics
+    description = {**_describe(run, kind), "made": made(run.options) | ({} if private else digest)}
+    rounds = history(run)
     files = {
-        "model.safetensors": save_tensors(tensors),
+        "model.safetensors": content,
         "history.parquet": rounds.to_parquet(index=False),
         "metrics.json": _json(run.metrics),
         "card.md": card_markdown(card(description, run.metrics)).encode(),
