@@ -131,23 +131,36 @@ class Coded:
     ) -> Table:
         """From a column for each of `widths`: numbers, or values of a category, -1 for none.
 
-        Columns are taken one by one, so that they need not be in memory together. Without any
-        category the rows are a matrix already.
+        Without any category the rows are a matrix already.
         """
-        layout = Layout.of(widths)
+        return cls.of_blocks(widths, [columns], rows, dtype)
+
+    @classmethod
+    def of_blocks(
+        cls,
+        widths: Sequence[int],
+        blocks: Iterable[Iterable[npt.NDArray[Any]]],
+        rows: int,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> Table:
+        """`of`, from blocks of rows and their columns one by one: none need stay in memory."""
+        layout, start = Layout.of(widths), 0
         numbers = aligned((rows, len(layout.numbers)), dtype)
         codes = aligned((rows, len(layout.codes)), np.uint8)
         codes[:] = 0
-        places, count = iter(layout.places), 0
-        for column, width in zip(columns, widths, strict=True):
-            if not width:
-                numbers[:, count] = column
-                count += 1
-            for skipped in range(0, width, WIDEST):
-                code, radix, stride = next(places)
-                value = column - skipped
-                value[(value < 0) | (value >= radix)] = radix - 1
-                codes[:, code] += (value * stride).astype(np.uint8)
+        for columns in blocks:
+            places, count, size = iter(layout.places), 0, 0
+            for column, width in zip(columns, widths, strict=True):
+                size = len(column)
+                if not width:
+                    numbers[start : start + size, count] = column
+                    count += 1
+                for skipped in range(0, width, WIDEST):
+                    code, radix, stride = next(places)
+                    value = column - skipped
+                    value[(value < 0) | (value >= radix)] = radix - 1
+                    codes[start : start + size, code] += (value * stride).astype(np.uint8)
+            start += size
         return cls(numbers, codes, layout) if layout.codes else numbers
 
     def __len__(self) -> int:

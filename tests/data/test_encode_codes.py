@@ -8,6 +8,7 @@ import pandas as pd
 from fairsilo.coded import WIDEST, Coded, aligned
 from fairsilo.compute import jnp
 from fairsilo.data import Category, Encoder, EncoderSums, Number, Schema
+from fairsilo.data.encoder import BLOCK
 from fairsilo.model import logistic_regression
 from fairsilo.solver import Agp
 from fairsilo.sums import Compiled, Placed, Rows
@@ -43,6 +44,18 @@ def table(n: int = 500) -> tuple[pd.DataFrame, Encoder]:
         groups=("a", "b"),
     )
     return frame, Encoder.fit(schema, EncoderSums.of(frame, schema))
+
+
+def test_blocks_of_rows_are_encoded_as_all_are() -> None:
+    frame, encoder = table()
+    whole = encoder.encode(frame)
+    large = pd.concat([frame] * (BLOCK // len(frame) + 2), ignore_index=True)
+    found = encoder.encode(large)
+    assert len(found) == len(large)
+    for start in (0, len(large) - len(frame)):
+        part = found[start : start + len(frame)]
+        np.testing.assert_array_equal(part.codes, whole.codes)
+        np.testing.assert_array_equal(part.numbers, whole.numbers)
 
 
 def test_codes_are_the_matrix() -> None:

@@ -20,6 +20,8 @@ from fairsilo.data.hot import hot, labels_of, width_of
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.errors import FairSiloError
 
+BLOCK = 1 << 18
+"""Rows that are encoded at a time."""
 LOST = 1e-12
 """A variance below this share of the mean square is rounding error of the sums."""
 
@@ -117,7 +119,9 @@ class Encoder:
 
     def encode(self, frame: pd.DataFrame, dtype: DTypeLike = np.float64) -> Table:
         """Encode a table: one row per row, numbers of that type, categories as codes."""
-        return Coded.of(self.widths, self._columns(frame), len(frame), dtype)
+        starts = range(0, len(frame), BLOCK)
+        blocks = (self._columns(frame.iloc[start : start + BLOCK]) for start in starts)
+        return Coded.of_blocks(self.widths, blocks, len(frame), dtype)
 
     def transform(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Encode a table as the matrix itself: one column per feature name."""

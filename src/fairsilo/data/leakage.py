@@ -27,6 +27,8 @@ SAMPLE = 20_000
 """So many rows are enough to know quantiles and how often values repeat."""
 ENOUGH = 200_000
 """So many rows are enough to see what a column gives away."""
+BLOCK = 1 << 18
+"""Rows that are hashed at a time."""
 TWINS = 0.01
 """A share of test rows that are training rows, too, above which this is said."""
 CHANCE = 0.01
@@ -113,8 +115,11 @@ def twins(frame: pd.DataFrame, schema: Schema, test: NDArray[np.bool_]) -> str:
     names = [*schema.columns, schema.label]
     if test.sum() < FEWEST or test.all():
         return ""
-    hashed = pd.util.hash_pandas_object(frame[names], index=False).to_numpy()
-    found = pd.Series(hashed[test]).isin(hashed[~test])
+    parts = (frame.iloc[start : start + BLOCK][names] for start in range(0, len(frame), BLOCK))
+    hashed = np.concatenate([pd.util.hash_pandas_object(one, index=False) for one in parts])
+    tested, trained = pd.Series(hashed[test]), pd.Series(hashed[~test])
+    # The fewer hashes are looked up in, the faster.
+    found = tested.isin(trained[trained.isin(tested)])
     share = float(found.mean())
     if share < TWINS or int((~test).sum()) * _repeats(frame, names) > CHANCE:
         return ""
