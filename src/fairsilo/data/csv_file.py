@@ -30,7 +30,7 @@ from fairsilo.errors import FairSiloError
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})")
 LONG = re.compile(r"\s*[+-]?\d{20,}\s*")
 """Whole numbers that no number type holds: names, and not numbers."""
-FIRST, BLOCK, LARGEST = 1 << 18, 1 << 22, 1 << 26
+FIRST, BLOCK, LARGEST = 1 << 16, 1 << 22, 1 << 26
 """Bytes that types are guessed from at first, that are read at a time, that they are guessed from
 at most."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
