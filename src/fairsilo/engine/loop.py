@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from fairsilo.arrays import Floats
 from fairsilo.solver.base import Order, Outcome, Query, Record, Solver, Status, Sums, Watch
@@ -65,15 +66,17 @@ def drive(
     state = solver.init(np.array(theta0, np.float64), limits)
     log: list[Record] = []
     form: Penalty | None = None
-    while len(log) < rounds and int(state.status) == Status.RUNNING:
-        query = solver.query(state)
-        sums = answer(query, solver.order)
-        if penalty is None:
-            state = _step(solver, state, sums)
-        else:
-            state, form = _penalised(solver, state, query, sums, penalty, form, limits)
-        log.append(state.record)
-        if watch:
-            watch(len(log), state.record)
+    # Whoever loaded NumPy before fairsilo has a BLAS of many threads (see `fairsilo/__init__.py`).
+    with threadpool_limits(1, user_api="blas"):
+        while len(log) < rounds and int(state.status) == Status.RUNNING:
+            query = solver.query(state)
+            sums = answer(query, solver.order)
+            if penalty is None:
+                state = _step(solver, state, sums)
+            else:
+                state, form = _penalised(solver, state, query, sums, penalty, form, limits)
+            log.append(state.record)
+            if watch:
+                watch(len(log), state.record)
     history = Record.stacked(log)
     return Outcome(np.asarray(state.theta), Status(int(state.status)), len(log), history)
