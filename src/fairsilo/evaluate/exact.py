@@ -27,13 +27,14 @@ GRID = 65
 
 def clopper_pearson(hits: float, rows: int, level: float = LEVEL) -> Interval:
     """Both ends hold together with probability `level` or more; without rows, all rates."""
-    from scipy.stats import beta
+    # Not scipy.stats, which takes longer to load than most trainings.
+    from scipy.special import betaincinv
 
     if not rows:
         return Interval(0.0, 1.0)
     tail = (1 - level) / 2
-    low = beta.ppf(tail, hits, rows - hits + 1) if hits else 0.0
-    high = beta.ppf(1 - tail, hits + 1, rows - hits) if hits < rows else 1.0
+    low = betaincinv(hits, rows - hits + 1, tail) if hits else 0.0
+    high = betaincinv(hits + 1, rows - hits, 1 - tail) if hits < rows else 1.0
     return Interval(float(low), float(high))
 
 
@@ -58,8 +59,6 @@ def rows_needed(rate: float, limit: float, confidence: float) -> int:
 
 def _above(a: int, m: int, b: int, n: int, limit: float) -> float:
     """The p-value of H0 "rate a - rate b >= limit", a of m and b of n rows being hits."""
-    from scipy.stats import binom
-
     seen = float(_studentised(np.array([a]), m, np.array([b]), n, limit)[0])
     known = clopper_pearson(b, n, 1 - RARE)
     # Where rate b is above 1 - limit, no rate a is as much larger.
@@ -70,8 +69,23 @@ def _above(a: int, m: int, b: int, n: int, limit: float) -> float:
     )
     most = np.maximum.accumulate(_most(counts, m, n, limit, seen))
     each = rates[:, None]
-    chance = binom.pmf(counts, n, each) * binom.cdf(most, m, np.minimum(each + limit, 1))
+    chance = _chance(counts, n, each) * _chance_of_most(most, m, np.minimum(each + limit, 1))
     return min(1.0, float(chance.sum(axis=1).max()) + RARE)
+
+
+def _chance(hits: Ints, rows: int, rate: Floats) -> Floats:
+    """Of so many hits, binomial."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    ways = gammaln(rows + 1) - gammaln(hits + 1) - gammaln(rows - hits + 1)
+    return np.asarray(np.exp(ways + xlogy(hits, rate) + xlog1py(rows - hits, -rate)))
+
+
+def _chance_of_most(hits: Ints, rows: int, rate: Floats) -> Floats:
+    """Of at most so many hits, binomial."""
+    from scipy.special import bdtr
+
+    return np.where(hits < 0, 0.0, bdtr(np.maximum(hits, 0), rows, rate))
 
 
 def _most(counts: Ints, m: int, n: int, limit: float, seen: float) -> Ints:
