@@ -107,6 +107,15 @@ def audit(
         Path,
         typer.Option(help="Folder for audit.json and audit.html.", rich_help_panel=OUT),
     ] = Path("audit"),
+    append: Annotated[
+        bool,
+        typer.Option(
+            "--append",
+            help="Add these rows to those of the audit in --out, with bounds that hold however "
+            "often you look. Give new rows only.",
+            rich_help_panel=OUT,
+        ),
+    ] = False,
 ) -> None:
     """Measure DGEO and DEO of any model across silos, from sums only, with intervals.
 
@@ -114,6 +123,7 @@ def audit(
     --data loans.csv --predictions decision --label income --group sex --client bank
     """
     from fairsilo.auditor import AuditOptions, execute, write
+    from fairsilo.auditor.ongoing import appended, earlier
     from fairsilo.cli.audit_show import show_audit
     from fairsilo.cli.train import check_out
     from fairsilo.run.constraints import names_of
@@ -143,6 +153,9 @@ def audit(
         data_dir=data_dir,
     )
     check_out(out)
+    before = earlier(out) if append else None
     found = execute(options)
+    if append:
+        found = appended(found, before)
     write(found, out)
     show_audit(found, out)

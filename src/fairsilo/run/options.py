@@ -219,6 +219,7 @@ class Options:
         if self.epsilon is not None:
             return
         takes = METHODS[self.method].targets and self.dp_epsilon is None and not self.epsilons
+        takes = takes and self.decide_at is None
         if NOTIONS[self.notion].by_rates and takes and self.target_deo is None:
             object.__setattr__(self, "target_deo", TARGET)
         object.__setattr__(self, "epsilon", EPSILON)
