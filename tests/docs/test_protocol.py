@@ -9,15 +9,19 @@ from pathlib import Path
 import numpy as np
 
 import fairsilo.method  # noqa: F401  # methods have questions of their own
+from fairsilo.fairness import Dgeo
+from fairsilo.model import logistic_regression
 from fairsilo.network import chain, follows, signed, wire, witness
 from fairsilo.network.account import account
 from fairsilo.network.aggregate import Collected
 from fairsilo.network.audit_columns import Answers
+from fairsilo.network.federation_file import LATER
 from fairsilo.network.ledger import TRAININGS
 from fairsilo.network.masked import STEPS
 from fairsilo.network.secure import AHEAD
-from fairsilo.question import QUESTIONS, Counts
+from fairsilo.question import QUESTIONS, Counts, Evaluate, Local, Problem, Round
 from fairsilo.secagg import Transcript, bundle, keys, ring, shamir
+from fairsilo.solver import Newton
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 VECTORS = json.loads((Path(__file__).parents[1] / "secagg" / "vectors.json").read_text())
@@ -66,6 +70,29 @@ def test_the_numbers_are_the_codes() -> None:
     assert (follows.SCORES, follows.PARAMETERS, follows.NUMBERS) == (1e-8, 1e-6, 1e-9)
     assert f"the newest {TRAININGS} are counted" in PAGE
     assert f"wire version {wire.VERSION}," in PAGE
+    assert [name for name in LATER if f"`{name}`" not in PAGE] == []
+
+
+def test_lengths_are_the_codes() -> None:
+    """The formulas of the page, for d = 3, K = 1, G = C = 2."""
+    problem = Problem(
+        logistic_regression(2), (Dgeo(0, 1, 1),), 0.1, "pooled", Newton(), rounds=1, seed=0
+    )  # fmt: skip
+    d, k, g, c = 3, 1, 2, 2
+    zero, none = np.zeros(d), np.zeros(0)
+    for order, length in (
+        ("lagrangian", 1 + k + d),
+        ("first", (1 + k) * (1 + d)),
+        ("second", (1 + k) * (1 + d) + d * (d + 1) // 2),
+    ):
+        assert Round(zero, np.zeros(k), order, none).length(problem) == length
+    assert Counts().length(problem) == 1 + g * c + k
+    tally = g * c * c + 3 * g * c + 8 * k
+    assert Evaluate(zero, part="rest").length(problem) == 2 * tally
+    assert Evaluate(zero, test_only=True).length(problem) == tally + 672 * 2
+    scored = Evaluate(zero, test_only=True, scores="test").length(problem)
+    assert scored == tally + 672 * 2 + 512 * g
+    assert Local(zero, 1.0, 0, none).length(problem) == 3 + d + d * (d + 1) // 2
 
 
 def test_sizes_are_those_of_the_vectors() -> None:
