@@ -75,6 +75,7 @@ class Replay:
         found = self._sums.get()
         if found is None:
             raise Ended
+        check_asked(ask, silos, found)
         if not found.vector.size and found.faults:
             return replace(found, vector=np.zeros(length))
         if found.vector.size != length:
@@ -99,6 +100,15 @@ class Replay:
             raise
         finally:
             self._asks.put(None)
+
+
+def check_asked(ask: Ask, silos: Sequence[str], found: Collected) -> None:
+    """Refuse a sum without a silo that was asked and is not said to be lost.
+
+    Who is there is seen at the first question: later ones are asked of all who are left.
+    """
+    if ask.number > 1 and {*found.silos, *found.faults} != set(silos):
+        raise FairSiloError(f"the sum of question {ask.number} is over others than were asked")
 
 
 def journal_of(folder: Path, agreed: FederationFile, training: str) -> Journal:

@@ -1,0 +1,46 @@
+"""What the server tells a witness of a question: who was asked, and who was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairsilo.errors import FairSiloError
+from fairsilo.network import replay, witness
+from fairsilo.network.secure import Secure
+from fairsilo.network.wire import Ask
+from tests.network.silos import TownTransport, make_town, train
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_silo_that_is_left_out_must_be_said_to_be_lost(
+    tmp_path: Path, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five of seven silos were counted in an earlier training, so that ledgers admit sums over
+    five. The server leaves two out of a round and tells nobody: an honest one would count anew."""
+    witness._CASES.clear()
+    town = make_town(tmp_path / "town", silos=7, rows=1050, watched=1, rounds=4)
+    five = town.agreed.names[:5]
+    train(town, TownTransport(town, absent=town.agreed.names[5:]), tmp_path / "first")
+    honest, rounds = Secure._collect, list[int]()
+
+    def collect(self: Any, ask: Ask, silos: Sequence[str], length: int) -> Any:
+        if ask.kind == "round":
+            rounds.append(len(silos))
+        return honest(self, ask, five if len(rounds) == 2 else silos, length)
+
+    monkeypatch.setattr(Secure, "_collect", collect)
+    if not guarded:
+        monkeypatch.setattr(replay, "check_asked", lambda *given: None)
+        train(town, TownTransport(town, run="2"), tmp_path / "second")
+        assert rounds[:3] == [7, 7, 5]
+        return
+    with pytest.raises(
+        FairSiloError, match=r"the sum of question \d is over others than were asked"
+    ):
+        train(town, TownTransport(town, run="2"), tmp_path / "second")
+    assert rounds == [7, 7]
