@@ -301,7 +301,9 @@ class FederationFile(BaseModel):
     @property
     def questions(self) -> int:
         """What a run asks of a silo at most, undisturbed: to count, the rounds, to evaluate."""
-        return SET_UP + self.rounds * self.trainings + self.spec.setup + 3 * self.trainings
+        # Where to decide is chosen from histograms, for the baseline, too.
+        chosen = 2 * (self.decide_at is not None)
+        return SET_UP + self.rounds * self.trainings + self.spec.setup + 3 * self.trainings + chosen
 
     @property
     def parties(self) -> tuple[Member, ...]:
