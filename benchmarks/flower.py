@@ -2,14 +2,15 @@
 
     python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation] [--witness]
 
-Prints rounds, seconds a round, seconds of the set-up and in all, bytes per silo, and what a silo's
-two processes cost until they can answer: seconds, CPU-seconds, memory.
+Prints rounds, seconds and CPU-seconds a round, seconds of the set-up and in all, bytes per silo,
+and what a silo's two processes cost until they can answer: seconds, CPU-seconds, memory.
 The load of the machine stands beside them: on a busy one, seconds measure the neighbours.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -19,8 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from fairsilo.network.ops.demo import demo
+from fairsilo.network.ops.processes import MARK
 from fairsilo.progress import PROGRESS, Tail, standing
 
 NODE = "import flwr.supernode.cli"
@@ -57,12 +60,27 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def cpu_of_all() -> float:
+    """CPU-seconds so far of every process that runs and that this one, or its children, started."""
+    ticks, mark = 0, f"{MARK}={os.environ[MARK]}".encode()
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if mark in entry.with_name("environ").read_bytes():
+                ticks += sum(map(int, entry.read_text().rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def measure(silos: int, rows: int | None, secure: bool, witness: bool = False) -> dict[str, Any]:
     """Run one demo and collect its costs from the run folder and the events."""
     times: dict[str, float] = {}
+    busy: list[float] = []
+    # All marks of children begin with it.
+    os.environ[MARK] = uuid4().hex
 
     def watch(event: dict[str, Any]) -> None:
         times.setdefault(event["event"], time.monotonic())
+        if event["event"] == "round":
+            busy.append(cpu_of_all())
 
     load, before = os.getloadavg()[0], cpu_of_children()
     with tempfile.TemporaryDirectory() as folder:
@@ -81,6 +99,7 @@ def measure(silos: int, rows: int | None, secure: bool, witness: bool = False) -
         "converged": metrics["converged"],
         "seconds of the rounds": sum(rounds),
         "seconds a round": sum(rounds) / len(rounds),
+        "CPU seconds a round, all processes": (busy[-1] - busy[0]) / max(len(busy) - 1, 1),
         "seconds from the run's start to the first round": times["round"]
         - times["started"]
         - rounds[0],
