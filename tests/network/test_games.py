@@ -111,7 +111,7 @@ def unguarded(town: Town, post: LyingPost) -> None:
 
 NOTICED = {
     "survivors": 4, "exchanged": 4, "roster": 3, "keys": 2, "replay": 6, "round": 6, "lost": 9,
-    "one-theta": 12, "theta": 12, "totals": 12, "order": 12, "kind": 12, "resume": 9,
+    "one-theta": 12, "theta": 12, "totals": 12, "order": 12, "kind": 12, "resume": 10,
 }  # fmt: skip
 """At which exchange a lie shows even without a witness: masks do not cancel, or a silo refuses."""
 
