@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,7 +211,8 @@ def test_two_of_three_witnesses_are_enough_and_one_is_not(tmp_path: Path) -> Non
 def test_whatever_is_trained_is_replayed(tmp_path: Path, values: dict[str, Any]) -> None:
     town = make_town(tmp_path / "town", watched=1, **values)
     run, _ = train(town, TownTransport(town), tmp_path / "journal")
-    assert run.trained.outcome.rounds > 1
+    assert run.trained.outcome.rounds >= 1
+    assert json.loads(next((town.folder / "witness0").rglob("state.json")).read_text())["signed"]
 
 
 def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_twice(
