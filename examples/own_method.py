@@ -26,7 +26,7 @@ from fairsilo.method.fedavg import unconstrained
 from fairsilo.model import logistic_regression
 from fairsilo.partition.federation import Federation
 from fairsilo.predictor import Plain
-from fairsilo.question import Evaluate, Problem, Question, Silo
+from fairsilo.question import NOTHING, Evaluate, Known, Problem, Question, Silo
 from fairsilo.question.base import fitting
 from fairsilo.solver import Newton, Watch
 
@@ -56,8 +56,10 @@ class Missed(Question, kind="missed", moving=True, additive=True):
         """Whole numbers."""
         return [round(count) for count in vector]
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """Nothing is counted less than never."""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Nothing is counted less than never, or more often than there are rows."""
+        if known.rows is not None and vector.sum() > known.rows + 0.5:
+            return "more rows are counted than there are"
         return "a count is negative" if (vector < -0.5).any() else ""
 
 

@@ -15,6 +15,7 @@ from fairsilo.method.fedavg import fedavg
 from fairsilo.predictor.base import Plain
 from fairsilo.predictor.hits import Fit, Hits
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.plausible import NOTHING, Known, whole_counts
 from fairsilo.solver.base import Watch
 
 FITS: dict[str, Fit] = {}
@@ -54,6 +55,12 @@ class Repair(Question, kind="repair"):
     def read(self, problem: Problem, vector: Floats) -> tuple[int, int]:
         """How many silos there are, and how many had something to fit."""
         return round(vector[0]), round(vector[1])
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Every silo counts itself once."""
+        if vector[1] > vector[0] + 0.5 or vector[0] > (known.silos or np.inf) + 0.5:
+            return "there are more silos than were asked"
+        return whole_counts(vector)
 
 
 def repaired(

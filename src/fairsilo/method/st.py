@@ -19,6 +19,7 @@ from fairsilo.method.base import Method, Trained
 from fairsilo.partition.federation import Federation
 from fairsilo.predictor.base import Plain
 from fairsilo.question.base import Problem, Question, Silo
+from fairsilo.question.plausible import NOTHING, ROUNDING, Known, whole_counts
 from fairsilo.solver import Outcome, Record, Status, Watch
 
 WASTE = 4
@@ -189,6 +190,14 @@ class Separate(Question, kind="separate"):
         ended = Status.RUNNING if vector[3] > 0.5 else Status.CONVERGED
         status = Status.DIVERGED if vector[4] > 0.5 else ended
         return Told(Outcome(np.zeros(0), status, max(round(rounds), 1), history), notes_of(vector))
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Every silo counts itself once; losses, residuals and violations are not negative."""
+        if (vector[1:5] > vector[0] + 0.5).any() or vector[0] > (known.silos or np.inf) + 0.5:
+            return "there are more silos than were asked"
+        if (vector[6:9] < -ROUNDING).any():
+            return "a mean loss, a residual or a violation is negative"
+        return whole_counts(vector[:6])
 
 
 st = Method(

@@ -25,10 +25,12 @@ from fairsilo.network.audit_columns import (
     unfitted,
 )
 from fairsilo.network.federation_file import FederationFile, scalings_of
+from fairsilo.network.lies import refuse_implausible
 from fairsilo.network.transport import need
 from fairsilo.network.wire import Ask
 from fairsilo.predictor.base import Plain
 from fairsilo.question import Evaluate, Problem
+from fairsilo.question.plausible import Known
 from fairsilo.run import Saved
 from fairsilo.run.options import choose
 from fairsilo.run.problem import Posed, plan
@@ -78,6 +80,7 @@ def _found(
     )
     collected = gather.collect(ask, silos, question.length(problem))
     need(collected.silos, agreed.minimum_silos, collected.faults)
+    refuse_implausible(question, problem, collected.vector, Known(), 1, collected.silos)
     train, test = question.read(problem, collected.vector)
     notes = [NO_LOSSES] if isinstance(question, Answers) and question.what == CLASSES else []
     subject = Subject(

@@ -26,6 +26,8 @@ from fairsilo.fairness import NOTIONS
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.settings import Settings
 from fairsilo.question.base import Part, Problem, Question, Silo, Unfit
+from fairsilo.question.evaluate import wrong_evidence
+from fairsilo.question.plausible import NOTHING, Known
 from fairsilo.run.constraints import every_pair
 from fairsilo.run.problem import plan
 
@@ -100,6 +102,14 @@ class Answers(Question, kind="answers"):
         if wagers[0]:
             test = replace(test, wagers=vector[len(tallies) :].reshape(wagers))
         return (train[0] if train else None), test
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Counts, losses and their squares fit each other."""
+        parts = [vector] if self.test_only else np.split(vector, 2)
+        shape = (*problem.shape, len(problem.cell_pairs))
+        each = (Evidence.from_vector(part, *shape) for part in parts)
+        wrong = (wrong_evidence(one, problem.classes, plain=False) for one in each)
+        return next(filter(None, wrong), "")
 
 
 def without_losses(evidence: Evidence) -> Evidence:

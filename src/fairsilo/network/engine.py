@@ -27,6 +27,7 @@ from fairsilo.fairness.constraint import Totals
 from fairsilo.network.aggregate import Aggregate
 from fairsilo.network.federation_file import FederationFile, scalings_of
 from fairsilo.network.journal import Entry, Journal
+from fairsilo.network.lies import Earlier
 from fairsilo.network.transport import Traffic, need
 from fairsilo.network.wire import Ask
 from fairsilo.predictor import Predictor
@@ -73,6 +74,7 @@ class Network:
         self.theta: Floats = np.zeros(0)
         """The point of the last question that has one."""
         self._totals: dict[bool, Totals] = {}
+        self.earlier = Earlier(agreed)
 
     @property
     def clients(self) -> int:
@@ -117,12 +119,8 @@ class Network:
                 break
             if not question.additive:
                 raise Changed
-        wrong = question.implausible(problem, vector)
-        if wrong:
-            raise FairSiloError(
-                f"the silos' answers to question {self.number} ({question.kind}) cannot be right: "
-                f"{wrong}; {', '.join(self.silos)} took part"
-            )
+        cells = self._known_cells()
+        self.earlier.judge(problem, question, self.number, self.silos, vector, cells)
         return question.read(problem, vector)
 
     def _starts_again(self, question: Question) -> bool:
@@ -242,6 +240,7 @@ class Network:
         collected = self.gather.collect(ask, self.silos, question.length(problem))
         lost = {name: fault.why for name, fault in collected.faults.items()}
         need(collected.silos, agreed.minimum_silos, collected.faults)
+        self.earlier.judge_each(problem, question, ask.number, collected.parts)
         self._refuse_loss(question, lost)
         partial = bool(lost) and question.moving and agreed.dp is None
         shown = question.kind == "evaluate" and agreed.dp is None
@@ -258,6 +257,10 @@ class Network:
         )
         self.journal.append(entry)
         return entry
+
+    def _known_cells(self) -> Ints | Floats | None:
+        """The counts of the silos that are left, as far as they are known."""
+        return self._totals[False].cells if False in self._totals else None
 
     def _before(self, problem: Problem, question: Question) -> None:
         """Hook: private runs charge the ledger here."""

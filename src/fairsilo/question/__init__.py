@@ -8,9 +8,11 @@ from fairsilo.question.crossings import Crossings
 from fairsilo.question.evaluate import Evaluate
 from fairsilo.question.histogram import Histogram
 from fairsilo.question.local import Local
+from fairsilo.question.plausible import NOTHING, Known
 from fairsilo.question.round import Round
 
 __all__ = [
+    "NOTHING",
     "QUESTIONS",
     "Cells",
     "Columns",
@@ -18,6 +20,7 @@ __all__ = [
     "Crossings",
     "Evaluate",
     "Histogram",
+    "Known",
     "Local",
     "NoisyColumns",
     "NoisyCounts",

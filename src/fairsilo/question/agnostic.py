@@ -15,6 +15,8 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import of_each, pulled
 from fairsilo.model.scores import linear_scores, losses_of, probabilities_of, slopes_of
 from fairsilo.question.base import Part, Problem, Question, Silo, fitting
+from fairsilo.question.plausible import NOTHING, ROUNDING, Known, other_rows, squares_too_small
+from fairsilo.question.round_bounds import ROOM
 
 POINTS = 30
 SIGMA = 2.0
@@ -65,6 +67,14 @@ class Spread(Question, kind="spread", additive=True):
         """The sums by name."""
         return ColumnSums(round(vector[0]), *vector[1:].reshape(3, -1))
 
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Squares that the sums allow, over the rows that were counted."""
+        rows, (total, squares, off_binary) = vector[0], vector[1:].reshape(3, -1)
+        if (off_binary < -ROUNDING * max(rows, 1.0)).any():
+            return "a sum of squares is negative"
+        counted = squares_too_small(np.full(len(total), rows), total, squares)
+        return counted or other_rows(rows, known)
+
 
 @dataclass(frozen=True, eq=False)
 class _AtPoint(Question, moving=True, additive=True):
@@ -76,6 +86,16 @@ class _AtPoint(Question, moving=True, additive=True):
         """Theta and points have the problem's sizes."""
         points = (POINTS * len(seen_columns(problem)),)
         fitting(self, theta=(problem.model.size,), points=points)
+
+    def wrong_at_zero(self, loss: float, score: float, known: Known) -> str:
+        """At theta = 0 every row has the loss log 2 and the score 0."""
+        if self.theta.any():
+            return ""
+        room = ROUNDING * (1 + (known.rows or 0))
+        other = known.rows is not None and abs(loss - known.rows * np.log(2)) > room
+        if other or abs(score) > room:
+            return "a model without weights has other losses than log 2, or scores"
+        return ""
 
     def _rows(self, problem: Problem, silo: Silo) -> tuple[Part, Floats, Floats, Floats]:
         """The rows, who is in group a, who in either group, and the kernel (n, R)."""
@@ -132,6 +152,22 @@ class Attack(_AtPoint, kind="attack"):
         """The coefficients by name."""
         return AttackSums(*vector[:-2].reshape(4, POINTS), *map(float, vector[-2:]))
 
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """A kernel is between 0 and 1, and a loss is not negative."""
+        found = self.read(problem, vector)
+        room = ROUNDING * (1 + abs(found.loss) + (known.rows or 0))
+        parts = (found.kernel, found.loss_kernel, found.group_kernel)
+        if min(one.min() for one in parts) < -room or found.loss < -room:
+            return "a sum of losses or of kernels is negative"
+        rows = np.inf if known.rows is None else known.rows
+        if (
+            found.kernel.max() > rows + room
+            or found.loss_kernel.max() > found.loss + room
+            or (found.group_kernel > found.kernel + room).any()
+        ):
+            return "a sum of kernels is larger than the rows allow"
+        return self.wrong_at_zero(found.loss, found.score, known)
+
 
 @dataclass(frozen=True)
 class TiltSums:
@@ -182,3 +218,15 @@ class Tilt(_AtPoint, kind="tilt"):
     def read(self, problem: Problem, vector: Floats) -> TiltSums:
         """The sums by name."""
         return TiltSums(float(vector[0]), float(vector[1]), *vector[2:].reshape(2, -1))
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Losses are not negative, and |gradient| <= sum_j w_j |x_j|."""
+        found = self.read(problem, vector)
+        if found.loss < -ROUNDING * (1 + (known.rows or 0)):
+            return "a sum of losses is negative"
+        if known.encoded is not None:
+            # As in `round_bounds`; a kernel is at most 1.
+            heaviest = float(np.abs(self.weighting[:-1]).sum())
+            if (np.abs(found.grad) > ROOM * heaviest * known.encoded + ROUNDING).any():
+                return "a gradient is larger than any rows allow"
+        return self.wrong_at_zero(found.loss, found.covariance, known)

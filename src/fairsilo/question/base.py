@@ -21,6 +21,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator, Measure
 from fairsilo.model.base import Model
 from fairsilo.predictor.base import Predictor
+from fairsilo.question.plausible import NOTHING, Known
 from fairsilo.solver.base import Solver
 from fairsilo.solver.penalty import Penalty
 from fairsilo.solver.strengths import Choosing
@@ -161,8 +162,13 @@ class Silo:
         """Which training rows are not set aside: drawn by the seed and the silo's number."""
         rng = np.random.default_rng([problem.seed, 1, self.index])
         kept = np.ones(len(self.train), bool)
-        kept[rng.permutation(len(kept))[: round(ASIDE * len(kept))]] = False
+        kept[rng.permutation(len(kept))[: set_aside(len(kept))]] = False
         return kept
+
+
+def set_aside(rows: int) -> int:
+    """How many of a silo's training rows are set aside."""
+    return round(ASIDE * rows)
 
 
 QUESTIONS: dict[str, type[Question]] = {}
@@ -208,8 +214,8 @@ class Question(ABC):
     def read(self, problem: Problem, vector: Floats) -> Any:
         """What the sum over silos says."""
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """Why no rows could give this sum; empty where some could."""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Why no rows could give this sum, or one silo's part of it; empty where some could."""
         return ""
 
     def messages(self, problem: Problem, silo: Silo) -> Sequence[Message]:

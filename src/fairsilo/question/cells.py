@@ -20,6 +20,7 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.dp import Clip, Message, Release
 from fairsilo.fairness.constraint import Constraint, count_cells
 from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit, fitting
+from fairsilo.question.plausible import NOTHING, ROUNDING, Known
 
 Places = list[tuple[int, int]]
 """Cells as pairs (group, class)."""
@@ -65,6 +66,11 @@ class NoisyCounts(Noisy, kind="noisy-counts", additive=True):
     def read(self, problem: Problem, vector: Floats) -> Floats:
         """m^{s,c}, at least one each."""
         return np.maximum(vector, 1.0).reshape(problem.shape)
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """No count is further below zero than noise brings it."""
+        noise = known.noise(1.0, promised(problem).plan.counts)
+        return "a count is negative beyond its noise" if vector.min() < -noise - 0.5 else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +133,26 @@ class Cells(Noisy, kind="cells", moving=True, additive=True):
         found = [gradients.reshape(-1, size), losses]
         return [*found, *(matrix_of(one, size) for one in more)]
 
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """A row adds at most the clip to each sum, beside noise."""
+        if known.cells is None:
+            return ""
+        plan, clip = promised(problem).plan, promised(problem).clip
+        gradients, losses, *more = self.read(problem, vector)
+        counts = known.cells + known.noise(1.0, plan.counts)
+        inside = self.cells(problem)
+        rows = np.array([*(counts[place] for place in inside), counts.sum()])
+        room = known.noise(clip.gradient, plan.gradient)
+        if (np.abs(gradients).max(axis=1) > clip.gradient * rows + room).any():
+            return "a gradient is longer than clipping and noise allow"
+        room = known.noise(clip.loss, plan.loss)
+        if (losses < -room - ROUNDING).any() or (losses > clip.loss * rows + room).any():
+            return "a sum of losses is negative or larger than clipping and noise allow"
+        room = known.noise(clip.curvature, plan.curvature) if more else 0.0
+        if more and np.abs(more[0]).max() > clip.curvature * rows[-1] + room:
+            return "a curvature is larger than clipping and noise allow"
+        return ""
+
 
 @dataclass(frozen=True, eq=False)
 class Outcomes(Noisy, kind="outcomes", additive=True):
@@ -160,6 +186,18 @@ class Outcomes(Noisy, kind="outcomes", additive=True):
         """Losses and rows predicted right of every cell."""
         losses, right = vector.reshape(2, *problem.shape)
         return losses, right / promised(problem).clip.loss
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """A row adds at most its clipped loss, and one right answer, beside noise."""
+        if known.cells is None:
+            return ""
+        plan, clip = promised(problem).plan, promised(problem).clip
+        room = known.noise(reach(clip), plan.final)
+        most = clip.loss * (known.cells + known.noise(1.0, plan.counts)) + room
+        found = vector.reshape(2, *problem.shape)
+        if (found < -room - ROUNDING).any() or (found > most).any():
+            return "losses or right answers are more than clipping and noise allow"
+        return ""
 
 
 def reach(clip: Clip) -> float:

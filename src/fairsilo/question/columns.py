@@ -10,6 +10,13 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.dp import Message, Release
 from fairsilo.question.base import Noisy, Problem, Question, Silo
+from fairsilo.question.plausible import (
+    NOTHING,
+    Known,
+    other_rows,
+    squares_too_small,
+    whole_counts,
+)
 
 if TYPE_CHECKING:
     from fairsilo.data.encoder import EncoderSums
@@ -40,12 +47,16 @@ class Columns(Question, kind="columns", additive=True):
         count, total, squares = vector[1:].reshape(3, len(names))
         return EncoderSums(names, round(vector[0]), count, total, squares)
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """A column has at most as many values as rows, and no negative squares."""
-        count, _, squares = vector[1:].reshape(3, -1)
-        if (count < -0.5).any() or (count > vector[0] + 0.5).any() or (squares < 0).any():
-            return "a column has more values than rows, or a negative sum of squares"
-        return ""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """A column has at most as many values as rows, and squares that its sum allows."""
+        count, total, squares = vector[1:].reshape(3, -1)
+        if (count > vector[0] + 0.5).any():
+            return "a column has more values than rows"
+        return (
+            whole_counts(np.concatenate([vector[:1], count]))
+            or squares_too_small(count, total, squares)
+            or other_rows(vector[0], known)
+        )
 
 
 class NoisyColumns(Noisy, kind="noisy-columns", additive=True):
@@ -72,3 +83,17 @@ class NoisyColumns(Noisy, kind="noisy-columns", additive=True):
     def read(self, problem: Problem, vector: Floats) -> Floats:
         """The sums, for `data.bounded.encoder_of_sums`."""
         return vector
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Every row adds at most one to each sum, beside noise."""
+        from fairsilo.data.bounded import sensitivity
+
+        assert problem.schema is not None
+        assert problem.promise is not None
+        noise = known.noise(sensitivity(problem.schema), problem.promise.plan.encoder)
+        rows, (missing, total, squares) = vector[0], vector[1:].reshape(-1, 3).T
+        beyond = max((-missing).max(initial=0.0), (-squares).max(initial=0.0), -rows) > noise
+        most = np.abs([missing, total, squares]).max(initial=0.0)
+        if beyond or most > max(rows, 0.0) + 2 * noise:
+            return "sums within declared bounds are larger than noise and the rows allow"
+        return ""

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from fairsilo.arrays import Floats
 from fairsilo.fairness.constraint import Totals, count_cells
-from fairsilo.question.base import Problem, Question, Silo, Unfit
+from fairsilo.question.base import ASIDE, Problem, Question, Silo, Unfit
+from fairsilo.question.plausible import NOTHING, Known, other_rows, whole_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +36,13 @@ class Counts(Question, kind="counts"):
         """The counts over all silos."""
         return Totals.from_vector(vector, *problem.shape)
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """No count is negative, and the cells have no more rows than there are."""
-        totals = self.read(problem, vector)
-        if (vector < -0.5).any() or totals.cells.sum() > totals.rows:
-            return "a count is negative, or the cells have more rows than there are"
-        return ""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Whole numbers; no more rows in the cells than there are, and as many as before."""
+        totals, silos = self.read(problem, vector), known.silos or np.inf
+        if totals.cells.sum() > totals.rows or (totals.taking_part > silos).any():
+            return "the cells have more rows, or the constraints more silos, than there are"
+        if self.rest and known.rows is not None:
+            # Every silo rounds the share that it sets aside.
+            off = abs(totals.rows - (1 - ASIDE) * known.rows)
+            return "too many or too few rows were set aside" if off > silos else ""
+        return whole_counts(vector) or other_rows(totals.rows, known)

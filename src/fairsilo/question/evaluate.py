@@ -13,6 +13,7 @@ from fairsilo.evaluate.tally import Tally
 from fairsilo.predictor.answers import Answered
 from fairsilo.predictor.base import HALF, Plain, Predictor
 from fairsilo.question.base import Part, Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.plausible import NOTHING, ROUNDING, Known, other_rows, wrong_tally
 
 Seen = tuple[Evidence | None, Evidence]
 """Evidence of the training rows (None: not asked for) and of the test rows."""
@@ -118,14 +119,26 @@ class Evaluate(Question, kind="evaluate"):
             test = replace(test, wagers=vector[len(tallies) :].reshape(wagers))
         return (train[0] if train else None), test
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """No count and no sum of losses is negative."""
-        for seen in self.read(problem, vector):
-            if seen is not None and (
-                (seen.tally.counts < 0).any() or (seen.tally.losses < 0).any()
-            ):
-                return "a count of rows or a sum of losses is negative"
-        return ""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Counts, losses and their squares fit each other, and the rows counted before."""
+        train, test = self.read(problem, vector)
+        for seen in (train, test):
+            wrong = seen and wrong_evidence(seen, problem.classes, bool(self.theta.size))
+            if wrong:
+                return wrong
+        if train is None or self.audit:
+            return ""
+        if known.cells is not None and (train.tally.cells < known.cells).any():
+            return "a cell has fewer training rows than were counted before"
+        return other_rows(float(train.tally.counts.sum()), known)
+
+
+def wrong_evidence(seen: Evidence, classes: int, plain: bool) -> str:
+    """What contradicts itself; `plain`: labels are the most probable ones."""
+    rates = seen.rates
+    if (np.abs(rates.total) > rates.silos + ROUNDING).any() or (rates.silos < -ROUNDING).any():
+        return "gaps of rates are larger than one"
+    return wrong_tally(seen.tally, classes, plain)
 
 
 def claimed(under: dict[int, Floats], s: Ints, groups: int, classes: int) -> Floats:

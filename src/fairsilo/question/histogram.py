@@ -9,6 +9,7 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.plausible import NOTHING, Known, other_rows, whole_counts
 
 if TYPE_CHECKING:
     from fairsilo.data.binned import Histograms
@@ -54,6 +55,11 @@ class Histogram(Question, kind="histogram", additive=True):
         assert problem.schema is not None
         return read_counts(vector, problem.schema, self.edges)
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """No count is negative."""
-        return "a count is negative" if (vector < -0.5).any() else ""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """Every row is counted once for each number, and at most once for each category."""
+        seen = self.read(problem, vector)
+        rows = [float(one.sum() + m) for one, m in zip(seen.numbers, seen.missing, strict=True)]
+        wrong = (other_rows(one, known) for one in rows)
+        if known.rows is not None and any(one.sum() > known.rows + 0.5 for one in seen.categories):
+            return "a category has more values than there are rows"
+        return whole_counts(vector) or next(filter(None, wrong), "")

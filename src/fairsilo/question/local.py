@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairsilo.arrays import Floats
+from fairsilo.fairness.constraint import Totals
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
 from fairsilo.question.model_sums import sums_of
+from fairsilo.question.plausible import NOTHING, ROUNDING, Known
 from fairsilo.question.round import Round, numbers_up, unflatten, weighted_rows
 from fairsilo.solver.base import Order, Sums
 
@@ -83,3 +85,20 @@ class Local(Question, kind="local", moving=True):
         sums = unflatten(vector[:-2], Order.SECOND, problem.model.size, 0)
         none = np.zeros((0, problem.model.size))
         return replace(sums, d=none[:, 0], jac=none), float(vector[-2]), float(vector[-1])
+
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """The plain loss is a mean of losses; at theta = 0 it is log C and no silo has a gap."""
+        value, loss, amiss = vector[0], vector[-2], vector[-1]
+        if min(loss, amiss) < -ROUNDING:
+            return "the mean loss is negative, or a sum of squares is"
+        if self.theta.any() or not problem.model.linear:
+            return ""
+        rows = Totals.from_vector(self.totals, *problem.shape).rows
+        share = known.rows / rows if known.alone and known.rows is not None else 1.0
+        counted = not known.alone or known.rows is not None
+        if counted and abs(loss - share * np.log(problem.classes)) > ROUNDING:
+            return "the mean loss of a model without weights is not log(classes)"
+        gaps = all(one.sides(*problem.shape)[1].any() for one in problem.constraints)
+        if gaps and not self.turn and max(abs(value - loss), amiss) > ROUNDING:
+            return "a model without weights has a gap between groups"
+        return ""

@@ -1,18 +1,17 @@
 """One round of a solver: L, D_k, their gradients and the Hessian at (theta, mu)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.fairness.constraint import Constraint, Measure, Totals
 from fairsilo.fairness.weigh import weigh_silo
-from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting, set_aside
 from fairsilo.question.model_sums import sums_of
+from fairsilo.question.plausible import NOTHING, Known
+from fairsilo.question.round_bounds import wrong_sums
 from fairsilo.solver.base import Order, Sums
-
-ROUNDING = 1e-6
-"""How far below zero a loss may be from rounding alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +66,14 @@ class Round(Question, kind="round", moving=True):
         order, size = Order(self.order), problem.model.size
         return unflatten(vector, order, size, pairs, self.measure(problem))
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
-        """The mean loss is never negative; at theta = 0 it is log C, and every gap is 0."""
-        if vector[0] < -ROUNDING:
-            return "the mean loss is negative"
-        pairs = len(self.constraints(problem))
-        if not self.theta.any() and problem.model.linear:
-            if abs(vector[0] - np.log(problem.classes)) > ROUNDING:
-                return "the mean loss of a model without weights is not log(classes)"
-            alone = any(not one.sides(*problem.shape)[1].any() for one in problem.constraints)
-            if not alone and (np.abs(vector[1 : 1 + pairs]) > ROUNDING).any():
-                return "a model without weights has a gap between groups"
-        return ""
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
+        """What `round_bounds` says of losses, gaps, gradients and the Hessian."""
+        totals = Totals.from_vector(self.totals, *problem.shape)
+        if self.rest and known.alone and known.rows is not None:
+            known = replace(known, rows=known.rows - set_aside(known.rows))
+        constraints, measure = self.constraints(problem), self.measure(problem)
+        asked = replace(problem, constraints=constraints, measure=measure)
+        return wrong_sums(asked, self.read(problem, vector), (self.theta, self.mu), totals, known)
 
 
 def weighted_rows(

@@ -1,0 +1,151 @@
+"""What the sums of a round cannot be, whatever the rows.
+
+With r^2 = (rows of the encoder) / (rows counted now) >= mean x_j^2 of every encoded column: numbers
+are standardised over the encoder's rows, all others are 0 or 1. h_k is the largest weight of a row
+in constraint k, in units of its weight 1/n in the objective. For logistic regression
+
+    L >= 0,  L(0) = log C,  D_k(0) = 0          any rows have the same loss at theta = 0
+    |D_k| <= h_k L                              losses are not negative; of every model
+    L(theta) <= L(0) + theta . grad L(theta)    L is convex
+    |dL/dtheta| <= r                            |p - y| <= 1, and Cauchy and Schwarz
+    |dD_k/dtheta| <= r sqrt(2 h_k)              as sum v_k^2 <= 2 h_k / n
+    |H| <= r^2 (1 + sum_k |mu_k| h_k) / 4       p (1 - p) <= 1/4; SHARPNESS^2 as much for rates
+    H is positive semidefinite at mu = 0        of every model: the Gauss-Newton matrix is, too
+
+Of one silo's own part all of it holds; L(0) is its share of the rows, n_i / n, of log C, and
+|dL/dtheta| is at most r sqrt(n_i / n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairsilo.arrays import Floats
+from fairsilo.fairness.constraint import Totals
+from fairsilo.question.base import Problem
+from fairsilo.question.lr_sums import SHARPNESS
+from fairsilo.question.plausible import ROUNDING, Known
+from fairsilo.solver.base import Sums
+
+ROOM = 1.01
+"""Deviations of columns are rounded, too."""
+
+
+def wrong_sums(
+    problem: Problem, sums: Sums, at: tuple[Floats, Floats], totals: Totals, known: Known
+) -> str:
+    """Why no rows could give these sums at (theta, mu); empty where some could.
+
+    `problem` has the constraints that count.
+    """
+    theta, loss, d = at[0], float(sums.loss), np.asarray(sums.d)
+    rate, linear = problem.measure == "rate", problem.model.linear
+    share = 1.0
+    if known.alone and known.rows is not None:
+        share = known.rows / max(totals.rows, 1)
+    at_zero = np.log(problem.classes) * share
+    least = 0.0 if known.alone and known.rows is None else at_zero
+    sides = [one.sides(*problem.shape) for one in problem.constraints]
+    even = not (known.alone or rate) and all(minus.any() for _, minus in sides)
+    heaviest = _heaviest(problem, totals)
+    most = np.ones(len(d)) if rate else heaviest * max(loss, 0.0)
+    large = np.abs(d) > most * (1 + ROUNDING) + ROUNDING
+    if not rate:
+        # Losses under a claim are others than those in L.
+        large &= np.array([one.claim is None for one in problem.constraints], bool)
+    start = linear and not theta.any()
+    return _first(
+        (loss < -ROUNDING, "the mean loss is negative"),
+        (
+            start and not least - ROUNDING <= loss <= at_zero + ROUNDING,
+            "the mean loss of a model without weights is not log(classes)",
+        ),
+        (
+            start and even and (np.abs(d) > ROUNDING).any(),
+            "a model without weights has a gap between groups",
+        ),
+        (
+            large.any(),
+            "a gap between groups is larger than the losses allow",
+        ),
+    ) or _wrong_slopes(problem, sums, at, heaviest, share, _reach(totals, known))
+
+
+def _first(*found: tuple[bool | np.bool_, str]) -> str:
+    """The first sentence that is true."""
+    return next((why for wrong, why in found if wrong), "")
+
+
+def _reach(totals: Totals, known: Known) -> float:
+    """r; infinite where nobody knows how the encoder was fitted."""
+    if known.encoded is None:
+        return np.inf
+    return ROOM * float(np.sqrt(max(known.encoded / max(totals.rows, 1), 1.0)))
+
+
+def _heaviest(problem: Problem, totals: Totals) -> Floats:
+    """h_k of every constraint."""
+    found = []
+    for k, one in enumerate(problem.constraints):
+        if problem.estimator == "pooled":
+            sides = (totals.cells[side].sum() for side in one.sides(*problem.shape) if side.any())
+            smallest = max(min(sides, default=1), 1)
+        else:
+            smallest = max(int(totals.taking_part[k]), 1)
+        found.append(totals.rows / smallest)
+    return np.array(found, np.float64)
+
+
+def _wrong_slopes(
+    problem: Problem,
+    sums: Sums,
+    at: tuple[Floats, Floats],
+    heaviest: Floats,
+    share: float,
+    reach: float,
+) -> str:
+    """Gradients and Hessian."""
+    theta, mu = at
+    grad, loss, linear = np.asarray(sums.grad), float(sums.loss), problem.model.linear
+    # Without a Jacobian the gradient is that of the Lagrangian.
+    own = sums.jac is not None or not mu.any()
+    gaps = max(1.0, SHARPNESS / 4) * reach * np.sqrt(2 * heaviest)
+    longest = reach * np.sqrt(share) + (0.0 if own else float(np.abs(mu) @ gaps))
+    jac = np.zeros((0, len(grad))) if sums.jac is None else np.asarray(sums.jac)
+    slopes = np.abs(jac).max(axis=1, initial=0.0)
+    room = ROUNDING * (1 + float(np.abs(theta).sum()))
+    bent = np.zeros((0, 0)) if sums.hess is None else np.asarray(sums.hess)
+    steepest = SHARPNESS**2 / 4 if problem.measure == "rate" else 0.25
+    most = reach**2 * (0.25 + steepest * float(np.abs(mu) @ heaviest))
+    return _first(
+        (
+            linear and (np.abs(grad) > longest + ROUNDING).any(),
+            "a gradient is larger than any rows allow",
+        ),
+        (
+            linear and own and loss - float(grad @ theta) > share * np.log(problem.classes) + room,
+            "losses and gradient are those of no convex function that begins at log(classes)",
+        ),
+        (
+            linear and len(jac) > 0 and (slopes > gaps + ROUNDING).any(),
+            "a gradient of a gap is larger than any rows allow",
+        ),
+        (
+            linear and np.abs(bent).max(initial=0.0) > most + ROUNDING,
+            "a Hessian is larger than any rows allow",
+        ),
+        (
+            not mu.any() and not _semidefinite(bent),
+            "a Hessian of losses is not positive semidefinite",
+        ),
+    )
+
+
+def _semidefinite(matrix: Floats) -> bool:
+    """Whether no eigenvalue is negative beyond rounding."""
+    size = max(float(np.abs(matrix).max(initial=0.0)), 1.0)
+    try:
+        np.linalg.cholesky(matrix + ROUNDING * size * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
