@@ -196,7 +196,8 @@ def test_the_owner_sees_who_asks_what_before_a_yes(town: Town) -> None:
     for part in (
         "federation federation at", "silo0, silo1, silo2, silo3", "fedfair, lr", "epsilon 0.02",
         "NO secure aggregation", "no differential privacy", "columns, counts, evaluate, round",
-        "at most 159 in a run", "run 77777777 since", "for fedfair", "owner said   nothing yet",
+        f"at most {town.agreed.questions} in a run", "run 77777777 since", "for fedfair",
+        "owner said   nothing yet",
         f"fairsilo flower approve {town.agreed.fingerprint[:16]}",
     ):  # fmt: skip
         assert part in told
