@@ -15,6 +15,7 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Coded, values_of
 from fairsilo.model.scores import linear_scores, probabilities_of, slopes_of
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
+from fairsilo.question.plausible import NOTHING, Known
 
 SIDE = 8
 """Coarse steps of a feature."""
@@ -73,7 +74,7 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
         shape = (-1, 2, problem.model.outputs, SIDE, SIDE)
         return dict(zip(combinations(self.maps(), 2), vector.reshape(shape), strict=True))
 
-    def implausible(self, problem: Problem, vector: Floats) -> str:
+    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """No curvature is negative."""
         sums = vector.reshape(-1, 2, problem.model.outputs * SIDE**2)
         return "a curvature is negative" if (sums[:, 1] < -1e-6).any() else ""
