@@ -19,6 +19,7 @@ from fairsilo.model import additive
 from fairsilo.question import Crossings, Part, Problem, Silo, Unfit
 from fairsilo.run import Options, Run, execute, load, save
 from fairsilo.run.crossing import gain_of
+from fairsilo.run.explain import explain_table
 from fairsilo.run.penalty import first_penalty
 from fairsilo.run.predict import score_table
 from fairsilo.run.problem import plan
@@ -115,6 +116,22 @@ def test_engines_agree_and_the_folder_says_the_same(run: Run, table: Path, tmp_p
     np.testing.assert_allclose(
         scores["probability 1"], run.trained.predictors[0].probabilities(x, s)[:, 1], atol=1e-12
     )
+    terms = explain_table(tmp_path, table)
+    assert [*terms] == ["intercept", "x", "z", "noise", "colour", "log-odds 1"]
+    np.testing.assert_allclose(expit(terms["log-odds 1"]), scores["probability 1"], atol=1e-12)
+    np.testing.assert_allclose(terms.iloc[:, :-1].sum(axis=1), terms["log-odds 1"], atol=1e-12)
+    assert terms["colour"].nunique() == 3
+
+
+@pytest.mark.slow
+def test_lines_are_explained_too_and_networks_are_not(table: Path, tmp_path: Path) -> None:
+    for model in ("lr", "mlp"):
+        asked = replace(options(table, rounds=3), model=model, pairs=None)
+        save(execute(asked, baseline=False), tmp_path / model)
+    terms, (scores, _) = explain_table(tmp_path / "lr", table), score_table(tmp_path / "lr", table)
+    np.testing.assert_allclose(expit(terms["log-odds 1"]), scores["probability 1"], atol=1e-12)
+    with pytest.raises(FairSiloError, match="no single sum of terms"):
+        explain_table(tmp_path / "mlp", table)
 
 
 def crossing(n: int = 3000) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from fairsilo import __version__
 from fairsilo.cli.audit import audit
 from fairsilo.cli.data import app as data_app
 from fairsilo.cli.experiment import compare, reproduce, sweep
+from fairsilo.cli.explain import explain
 from fairsilo.cli.export import export
 from fairsilo.cli.flags import as_typed
 from fairsilo.cli.flower import app as flower_app
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(train)
 app.command()(predict)
 app.command()(rerun)
+app.command()(explain)
 app.command()(audit)
 app.command()(export)
 app.command()(compare)

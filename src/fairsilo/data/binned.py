@@ -189,7 +189,7 @@ class Histograms:
 
     def binned(self, schema: Schema, outputs: int) -> Binned:
         """Steps and rare values, few enough for a model with so many scores."""
-        most = MOST_PARAMETERS // outputs
+        most = MOST_PARAMETERS // outputs - 1
         rare = tuple(map(_rare, self.categories))
         taken = sum(len(one) - len(r) for one, r in zip(self.categories, rare, strict=True))
         room = (most - taken) // max(len(self.numbers), 1) - 1

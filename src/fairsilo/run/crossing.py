@@ -77,7 +77,7 @@ def _coarse(block: Block, rows: Floats, most: int) -> tuple[int, ...]:
 def _with(posed: Posed, places: list[tuple[int, int]], outputs: int = 1) -> Encoder:
     """The encoder with pairs of these features, as many as a model has room for."""
     blocks, encoder = _features(posed), posed.encoder
-    room = MOST_PARAMETERS // outputs - sum(block.width for block in blocks)
+    room = MOST_PARAMETERS // outputs - 1 - sum(block.width for block in blocks)
     pairs: list[Pair] = []
     for a, b in places:
         first, second = blocks[a], blocks[b]

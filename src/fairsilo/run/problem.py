@@ -35,7 +35,7 @@ ROUNDS = {"newton": 150, "lbfgs": 300, "agp": 20_000}
 """The most rounds a solver gets unless the options say otherwise."""
 PRIVATE_ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, where every one costs noise."""
-LARGEST_MATRIX = {"lr": 2_000, "mlp": 400, "additive": MOST_PARAMETERS + 1}
+LARGEST_MATRIX = {"lr": 2_000, "mlp": 400, "additive": MOST_PARAMETERS}
 """Models with more parameters train by L-BFGS: the rounds that a (p, p) matrix saves no longer
 pay for computing and sending it (ADULT's network, p = 881: 13 s by L-BFGS, minutes by Newton)."""
 SMALLEST = 100
