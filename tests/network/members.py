@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from fairsilo.cli.flower import app
 from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
-from fairsilo.network.federation_file import FILE, Member
+from fairsilo.network.federation_file import FILE
+from fairsilo.network.member import Member
 from fairsilo.network.ops.keys import make_key
 from fairsilo.secagg.keys import public_bytes
 

@@ -19,8 +19,9 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.network.aggregate import Plain
 from fairsilo.network.engine import Network
-from fairsilo.network.federation_file import FILE, Member
+from fairsilo.network.federation_file import FILE
 from fairsilo.network.journal import Journal
+from fairsilo.network.member import Member
 from fairsilo.network.ops.certificates import CA, make_certificates
 from fairsilo.network.ops.demo import make_demo
 from fairsilo.network.ops.flwr_command import PATIENCE, RunConfig, register

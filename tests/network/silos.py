@@ -16,8 +16,9 @@ from fairsilo.network.aggregate import Patience
 from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
 from fairsilo.network.engine import Network
-from fairsilo.network.federation_file import FILE, FederationFile, Member, read_federation_file
+from fairsilo.network.federation_file import FILE, FederationFile, read_federation_file
 from fairsilo.network.journal import Journal
+from fairsilo.network.member import Member
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.server import aggregate_for, engine_for
 from fairsilo.network.settings import read_settings

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.chain import Past, change, short
-from fairsilo.network.federation_file import FILE, FederationFile, Member
+from fairsilo.network.federation_file import FILE, FederationFile
 from fairsilo.network.ledger import admit, read
+from fairsilo.network.member import Member
 from fairsilo.network.ops.keys import make_key
 from fairsilo.secagg import ProtocolError, load_node_key
 from tests.network.silos import Town, TownTransport, confirm, make_town, train_with

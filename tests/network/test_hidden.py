@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from fairsilo.data import DATASETS, build_labels, load
-from fairsilo.network.federation_file import FILE, FederationFile, Member
+from fairsilo.network.federation_file import FILE, FederationFile
+from fairsilo.network.member import Member
 from fairsilo.network.ops.draft import draft_table, draft_values
 from fairsilo.network.ops.keys import make_key
 from fairsilo.partition import TEST

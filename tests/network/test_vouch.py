@@ -16,8 +16,9 @@ from fairsilo.cli.flower import app
 from fairsilo.errors import FairSiloError
 from fairsilo.network import vouch
 from fairsilo.network.client import reply_to
-from fairsilo.network.federation_file import FILE, FederationFile, Member
+from fairsilo.network.federation_file import FILE, FederationFile
 from fairsilo.network.introduction import introduce, misfit
+from fairsilo.network.member import Member
 from fairsilo.network.ops.check import check_table
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.settings import read_settings

@@ -24,14 +24,9 @@ from fairsilo.cli.flower import app
 from fairsilo.data import infer_schema, make_table
 from fairsilo.dp import Budget, Release
 from fairsilo.errors import FairSiloError
-from fairsilo.network.federation_file import (
-    FILE,
-    FederationFile,
-    Member,
-    read_federation_file,
-    readable,
-)
+from fairsilo.network.federation_file import FILE, FederationFile, read_federation_file, readable
 from fairsilo.network.ledger import spend
+from fairsilo.network.member import Member
 from fairsilo.network.ops.bundle import digest, own_digest
 from fairsilo.network.ops.certificates import make_certificates
 from fairsilo.network.ops.draft import member

@@ -30,7 +30,7 @@ from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.fitted_state import Kept
 from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
 from fairsilo.estimator.outcome import Fitted, train
-from fairsilo.estimator.problem import Compared, prepare
+from fairsilo.estimator.problem import Compared, prepare, warn_of_nobody
 from fairsilo.estimator.results import Results, described
 from fairsilo.estimator.settings import options_of, seed_of
 from fairsilo.estimator.terms import terms_of
@@ -361,18 +361,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
                     "several: name one, or use method='fedfair'"
                 )
             return compared
-        if METHODS[method].one_pair:
-            raise ValueError(
-                f"method {method!r} compares groups but sensitive_features is missing: pass "
-                "sensitive_features=..., one value per row"
-            )
-        if METHODS[method].limited:
-            warnings.warn(
-                "sensitive_features is missing, so the classifier is trained without a fairness "
-                "constraint: pass sensitive_features=... to fit, or method='fedavg' if you mean it",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_of_nobody(method)
         return Compared.nobody(rows)
 
     def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:

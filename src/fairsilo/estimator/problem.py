@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from fairsilo.data.groups import POOLED, with_groupless
 from fairsilo.data.schema import Feature
 from fairsilo.dp import Mechanism
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
+from fairsilo.method import METHODS
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, assemble
 
@@ -130,3 +132,19 @@ def _free(name: str, frame: pd.DataFrame) -> str:
     while name in frame.columns:
         name += "_"
     return name
+
+
+def warn_of_nobody(method: str) -> None:
+    """Say what a training without groups is, or refuse it where groups are compared."""
+    if METHODS[method].one_pair:
+        raise ValueError(
+            f"method {method!r} compares groups but sensitive_features is missing: pass "
+            "sensitive_features=..., one value per row"
+        )
+    if METHODS[method].limited:
+        warnings.warn(
+            "sensitive_features is missing, so the classifier is trained without a fairness "
+            "constraint: pass sensitive_features=... to fit, or method='fedavg' if you mean it",
+            UserWarning,
+            stacklevel=4,
+        )

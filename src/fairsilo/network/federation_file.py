@@ -27,7 +27,7 @@ from fairsilo.method import METHODS, Method
 from fairsilo.method.lco import check_solver
 from fairsilo.method.promise import PATH
 from fairsilo.model import MODELS
-from fairsilo.network.chain import Past, check_chain
+from fairsilo.network.member import Member
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
 from fairsilo.run.options import Options
@@ -39,7 +39,6 @@ from fairsilo.run.problem import (
     posed_from,
     unencoded,
 )
-from fairsilo.secagg.keys import public_bytes, read_public_key
 from fairsilo.threshold import smallest_sum
 
 FILE = "federation.json"
@@ -53,39 +52,6 @@ STEPPED = ("histogram", "crossings")
 """The kinds of questions that a model with steps has of its own."""
 LATER = ("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum")
 """Fields that came later: where they are not set, they are no part of the text."""
-
-
-class Member(BaseModel):
-    """A silo as the others know it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    public_key: str
-    """One line in OpenSSH's format: ecdsa-sha2-nistp384 AAAA..."""
-    past: tuple[Past, ...] = ()
-    """The keys that it had before, the first one first."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """All keys that it ever had, the first one first."""
-        return (*(one.public_key for one in self.past), self.public_key)
-
-    @model_validator(mode="after")
-    def _chained(self) -> Self:
-        try:
-            for line in self.keys:
-                # A key in another spelling would be another silo to a ledger.
-                key = public_bytes(read_public_key(self.name, line)).decode().split()
-                if line.split()[:2] != key:
-                    raise FairSiloError(
-                        f"a public key of silo {self.name} is not spelled as in the .pub file of "
-                        "`fairsilo flower keygen`: take it from there"
-                    )
-            check_chain(self.name, self.past, self.public_key)
-        except FairSiloError as error:
-            raise ValueError(str(error)) from None
-        return self
 
 
 class Privacy(BaseModel):

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network import approval
-from fairsilo.network.federation_file import FederationFile, Member
+from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import locked
+from fairsilo.network.member import Member
 from fairsilo.network.settings import Settings
 from fairsilo.network.wire import Refusal
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairsilo.data.dialect import Dialect
-from fairsilo.dp import Split
-from fairsilo.dp.budget import LARGEST
 from fairsilo.engine import ENGINES
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import AGAINST, DEFAULT, NOTIONS
@@ -19,6 +17,7 @@ from fairsilo.method import METHODS
 from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
 from fairsilo.run.decide import check_decision
+from fairsilo.run.private_options import check_private
 from fairsilo.solver import SOLVERS, Solver
 
 ESTIMATORS = ("mean", "pooled")
@@ -158,7 +157,8 @@ class Options:
                 "leave it out"
             )
         if self.dp_epsilon is not None:
-            self._check_private(self.dp_epsilon)
+            choose("dp_noise", self.dp_noise, NOISE)
+            check_private(self, self.dp_epsilon)
 
     def _check_decision(self) -> None:
         """Validate where the model decides."""
@@ -297,80 +297,6 @@ class Options:
             raise FairSiloError(
                 f"`penalty` {strength} looks at exact sums, which `dp_epsilon` forbids: give a "
                 "number, such as 1"
-            )
-
-    def _check_private(self, dp_epsilon: float) -> None:
-        """Refuse what differential privacy cannot go with."""
-        if not 0 < dp_epsilon <= LARGEST:
-            raise FairSiloError(
-                f"`dp_epsilon` is {dp_epsilon}: give a number above 0 and at most {LARGEST:g}, "
-                "such as 4; leave it out for training without differential privacy"
-            )
-        if not 0 < self.dp_delta < 1:
-            raise FairSiloError(
-                f"`dp_delta` is {self.dp_delta}: give a number between 0 and 1, far below one over "
-                "the number of rows, such as 1e-5"
-            )
-        if not 0 < self.dp_clip < math.inf:
-            raise FairSiloError(f"`dp_clip` is {self.dp_clip}: give a number above 0, such as 1")
-        choose("dp_noise", self.dp_noise, NOISE)
-        Split(*self.dp_split)
-        if not METHODS[self.method].private:
-            private = ", ".join(name for name, one in METHODS.items() if one.private)
-            raise FairSiloError(
-                f"`method` {self.method} has no differential privacy: use one of {private}, or "
-                "leave out `dp_epsilon`"
-            )
-        if MODELS[self.model](1, 2).binned:
-            raise FairSiloError(
-                f"`model` {self.model} has no differential privacy yet, because its steps are "
-                "found from exact counts: use `model` lr"
-            )
-        if self.estimator == "mean":
-            raise FairSiloError(
-                "`estimator` mean divides by every client's own counts, which one row can change "
-                "at will: with `dp_epsilon` use `estimator` pooled"
-            )
-        solver = self.solver_name
-        if solver == "lbfgs" or (solver == "newton" and self.model != "lr"):
-            other = "newton or agp" if self.model == "lr" else "agp"
-            raise FairSiloError(
-                f"`solver` {solver} does not train {self.model} under noise: with "
-                f"`dp_epsilon` use `solver` {other}"
-            )
-        if NOTIONS[self.notion].claims:
-            raise FairSiloError(
-                f"`notion` {self.notion} measures a row under several classes, for which "
-                "`dp_epsilon` has no sums: choose another notion"
-            )
-        if self.target_deo is not None or self.pool:
-            raise FairSiloError(
-                "`dp_epsilon` goes with limits on losses and groups that are declared: leave out "
-                "`target_deo` and `pool`"
-            )
-        self._check_declared()
-
-    def _check_declared(self) -> None:
-        """Refuse what exact counts or the rows' own values would decide under noise."""
-        if self.client is not None and not self.client_names:
-            raise FairSiloError(
-                f"who is in column {self.client!r} must not be read off the rows with "
-                "`dp_epsilon`: name all clients as `client_names`"
-            )
-        if self.partition != "iid":
-            raise FairSiloError(
-                f"`partition` {self.partition} deals rows out by exact counts, which `dp_epsilon` "
-                "forbids, and the sums over all clients are the same: leave it out"
-            )
-        if self.min_cell:
-            raise FairSiloError(
-                "`min_cell` looks at exact counts, and `dp_epsilon` hides small cells by noise "
-                "already: leave one of them out"
-            )
-        if self.variant == "onehot":
-            raise FairSiloError(
-                "`variant` onehot reads its vocabulary off the rows, which `dp_epsilon` forbids: "
-                "use another variant"
             )
 
     def _check_target(self) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from fairsilo.data import CLIENT_COLUMN, DATASETS, build_labels, read_table
 from fairsilo.errors import FairSiloError
 from fairsilo.network.approval import decide
-from fairsilo.network.federation_file import FederationFile, Member
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.member import Member
 from fairsilo.network.ops.draft import draft_values
 from fairsilo.network.ops.flwr_command import PATIENCE, RunConfig, register
 from fairsilo.network.ops.follow import run_and_follow

@@ -13,7 +13,8 @@ from fairsilo.data import DATASETS, read_schema, read_table
 from fairsilo.data.schema import Category, Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.model import MODELS
-from fairsilo.network.federation_file import FederationFile, Member
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.member import Member
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import group_features, read
 from fairsilo.run.problem import blank_encoder, rounds_of, solver_name

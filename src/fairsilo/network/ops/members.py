@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.network.chain import Past, change, short
-from fairsilo.network.federation_file import FederationFile, Member, read_federation_file
+from fairsilo.network.federation_file import FederationFile, read_federation_file
+from fairsilo.network.member import Member
 from fairsilo.network.ops.draft import member
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.ops.workspace import Workspace, next_file
