@@ -64,7 +64,9 @@ EACH = pytest.mark.parametrize("name", CASES)
 def test_no_question_is_forgotten() -> None:
     own = ("fairsilo.question", "fairsilo.method")
     known = {kind for kind, one in QUESTIONS.items() if one.__module__.startswith(own)}
-    assert known == {case.question().kind for case in CASES.values()}
+    # Of rows in steps: tests/run/test_additive.py.
+    stepped = {"histogram", "crossings"}
+    assert known == {case.question().kind for case in CASES.values()} | stepped
 
 
 @EACH
@@ -143,11 +145,10 @@ def test_other_fields_that_do_not_fit_are_refused() -> None:
 
 def test_silos_refuse_what_they_cannot_answer() -> None:
     (first, *_) = silos()
-    few = totals(PROBLEM)
-    few[0] = len(first.train) - 1
+    none = np.zeros_like(totals(PROBLEM))
     open_problem = replace(PROBLEM, promise=None)
     for question, problem in (
-        (replace(asked_round(PROBLEM, "first"), totals=few), PROBLEM),
+        (replace(asked_round(PROBLEM, "first"), totals=none), PROBLEM),
         (Evaluate(np.zeros(0)), PROBLEM),
         (Repair("ceo", np.zeros(0)), PROBLEM),
         (NoisyCounts(), open_problem),

@@ -175,6 +175,7 @@ def test_the_example_from_its_run_folder(classes: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::fairsilo.errors.FairSiloWarning")
 def test_an_object_in_the_classifier() -> None:
     bilinear = runpy.run_path(str(EXAMPLE))["bilinear"]
     x, group = rows(200), np.arange(200) % 2

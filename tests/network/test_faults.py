@@ -143,7 +143,7 @@ def test_more_silos_lost_than_the_masks_bear_are_waited_for(tmp_path: Path) -> N
 
     post.change = change
     run, events = train(town, post, tmp_path / "journal", patience=Patience(60.0))
-    assert [event["event"] for event in events].count("missing") == 2
+    assert [event["event"] for event in events].count("missing") == 3
     undisturbed, _ = train(town, TownTransport(town, run="2"), tmp_path / "other")
     assert same(run, undisturbed)
 

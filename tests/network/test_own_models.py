@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,9 @@ def test_every_silo_has_the_simulations_model_and_the_server_none(
     )
     kept = [path for part in ("out", "journal") for path in (tmp_path / part).rglob("*.*")]
     received += b"".join(path.read_bytes() for path in kept)
-    secrets = [value for value in secrets if value % 1]
-    assert len(secrets) > 4
+    # Shares of few rows may be of anybody: points of the curves are.
+    secrets = [one for one in secrets if abs(Fraction(one).limit_denominator(400) - one) > 1e-12]
+    assert len(secrets) >= 4
     for value in secrets:
         assert np.float64(value).tobytes() not in received
         assert len(repr(value)) < 12 or repr(value).encode() not in received

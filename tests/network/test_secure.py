@@ -215,7 +215,7 @@ def test_a_question_that_fails_does_not_change_what_an_open_round_is_guarded_by(
                 settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
             ) -> Floats:
                 failed.append(ask.kind)
-                return np.full(3, np.nan)
+                raise FairSiloError("it fails")
 
             patch.setattr("fairsilo.network.masked.answer", fail)
             question = Round(np.zeros(10), np.zeros(1), "second", np.ones(6))

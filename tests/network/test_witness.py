@@ -202,7 +202,7 @@ def test_two_of_three_witnesses_are_enough_and_one_is_not(tmp_path: Path) -> Non
     "values",
     [
         {"method": "lco", "rounds": 40},
-        {"method": "af"},
+        pytest.param({"method": "af"}, marks=pytest.mark.long),
         {"target_deo": 0.05},
         {"dp": Privacy(epsilon=8.0), "rounds": 3, "epsilon": 0.1},
     ],

@@ -105,7 +105,8 @@ class Answers(Question, kind="answers"):
 
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """Counts, losses and their squares fit each other."""
-        parts = [vector] if self.test_only else np.split(vector, 2)
+        tallies = vector[: len(vector) - math.prod(self._wagers(problem))]
+        parts = [tallies] if self.test_only else np.split(tallies, 2)
         shape = (*problem.shape, len(problem.cell_pairs))
         each = (Evidence.from_vector(part, *shape) for part in parts)
         wrong = (wrong_evidence(one, problem.classes, plain=False) for one in each)

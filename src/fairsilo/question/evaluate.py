@@ -126,7 +126,7 @@ class Evaluate(Question, kind="evaluate"):
             wrong = seen and wrong_evidence(seen, problem.classes, bool(self.theta.size))
             if wrong:
                 return wrong
-        if train is None or self.audit:
+        if train is None or self.audit or self.part != "all":
             return ""
         if known.cells is not None and (train.tally.cells < known.cells).any():
             return "a cell has fewer training rows than were counted before"

@@ -195,7 +195,8 @@ def _describe(run: Run, kind: str) -> dict[str, Any]:
 
 def about(options: Options, posed: Posed) -> dict[str, Any]:
     """What model.json says of any model."""
-    settings = asdict(replace(options, solver=options.solver_name))
+    # A solver of one's own is an object, which has a name and no place among the known ones.
+    settings = {**asdict(replace(options, solver=None)), "solver": options.solver_name}
     settings.pop("data_dir")
     settings.pop("schema")
     settings.pop("start_from")
