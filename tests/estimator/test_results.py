@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ def test_a_saved_classifier_is_a_run_folder(tmp_path: Path, method: str) -> None
     clf = FedFairClassifier(0.05, method=method, decide_at=None if method == "st" else 0.4)
     clf.fit(T.X, T.y, **T.extra)
     clf.save(tmp_path / "run")
+    # A private training may not start from it: it tells so by having none of a promise.
+    assert "dp" not in json.loads((tmp_path / "run" / "metrics.json").read_text())
     again = fairsilo.load(tmp_path / "run")
     assert again.predict_proba(T.X) == pytest.approx(clf.predict_proba(T.X), abs=1e-12)
     assert (again.predict(T.X).astype(str) == clf.predict(T.X).astype(str)).all()

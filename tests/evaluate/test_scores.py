@@ -111,3 +111,9 @@ def test_a_share_of_positives() -> None:
     for share in (0.0, 0.1, 0.5, 1.0):
         cell = share_cell(histogram(p, y), share)
         assert np.mean(p >= threshold_of(cell)) == pytest.approx(share, abs=0.02)
+
+
+def test_a_share_smaller_than_the_highest_cell_is_given_that_cell() -> None:
+    """Nearly all rows are nearly sure: no edge is above them."""
+    sure = histogram(np.full(100, 0.9999), np.ones(100, np.int64))
+    assert share_cell(sure, 0.01) == sure.shape[1] - 1

@@ -68,6 +68,8 @@ def test_what_does_not_fit_is_said_in_a_sentence(tmp_path: Path) -> None:
         options(tmp_path, method="st", start_from=first)
     with pytest.raises(FairSiloError, match="does not exist"):
         execute(options(tmp_path, start_from=tmp_path))
+    with pytest.raises(FairSiloError, match="is not for `model` additive"):
+        options(tmp_path, model="additive", start_from=first)
     repaired = trained(tmp_path, "repaired", method="eo")
     with pytest.raises(FairSiloError, match="trained by eo, whose model is repaired"):
         execute(options(tmp_path, start_from=repaired))

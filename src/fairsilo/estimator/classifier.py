@@ -32,7 +32,7 @@ from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, tabl
 from fairsilo.estimator.outcome import Fitted, train
 from fairsilo.estimator.problem import Compared, prepare, warn_of_nobody
 from fairsilo.estimator.results import Results, described
-from fairsilo.estimator.settings import options_of, seed_of
+from fairsilo.estimator.settings import options_of, seed_of, without_limits
 from fairsilo.estimator.terms import terms_of
 from fairsilo.export.onnx import to_onnx
 from fairsilo.fairness import DEFAULT, Notion
@@ -266,7 +266,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
                 holders = clients_of(clients, len(frame), options.method)
             compared = self._compared(sensitive_features, len(frame), options.method, private)
             if not compared.protected and METHODS[options.method].shared:
-                options = replace(options, method=fedavg.name, epsilons=(), target_deo=None)
+                options = without_limits(options, fedavg.name)
             classes = self.classes_.tolist()
             declared = mechanism = None
             if private:

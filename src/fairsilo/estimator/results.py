@@ -57,7 +57,9 @@ class Results:
     def save(self, folder: str | Path) -> None:
         """Write a run folder without figures: for `fairsilo.load`, `predict` and `export`."""
         check_is_fitted(self)
-        kept, metrics = self._kept, {"method": self._kept.method, "dp": self.dp_}
+        kept, metrics = self._kept, {"method": self._kept.method}
+        if self.dp_ is not None:
+            metrics["dp"] = self.dp_
         about = {**self._described, "kind": kept.kind}
         store.write_model(Path(folder), about, kept.tensors, metrics, self.history_)
 

@@ -1,6 +1,7 @@
 """Convert the estimator's parameters to the options of a run, which checks both alike."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -119,3 +120,8 @@ def seed_of(random_state: Any, *, default: int) -> int:
     raise TypeError(
         f"random_state is {random_state!r}: give None, a whole number or a numpy RandomState"
     )
+
+
+def without_limits(options: Options, method: str) -> Options:
+    """The options of a training in which nobody is compared."""
+    return replace(options, method=method, epsilons=(), target_deo=None, target_confidence=None)

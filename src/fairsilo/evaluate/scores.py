@@ -163,4 +163,4 @@ def share_cell(counts: Ints, share: float) -> int:
     """From which cell on the share of rows is nearest to this one."""
     rows = counts.sum(axis=0)
     above = np.append(np.cumsum(rows[::-1])[::-1], 0) / max(rows.sum(), 1)
-    return int(np.argmin(np.abs(above - share)))
+    return min(int(np.argmin(np.abs(above - share))), len(rows) - 1)

@@ -48,7 +48,7 @@ def started(model: Model, options: Options, posed: Posed) -> Model:
             f"the model in {folder} was trained on other columns or categories{told}: give both "
             "the same `schema`, or leave out `start_from`"
         )
-    if options.dp_epsilon is not None and "dp" not in saved.metrics:
+    if options.dp_epsilon is not None and saved.metrics.get("dp") is None:
         raise FairSiloError(
             f"the model in {folder} was trained without differential privacy, and what it tells of "
             "a row would be in this one, too: leave out `start_from`"

@@ -75,7 +75,7 @@ def rerun(folder: Path, data: str | None = None, data_dir: Path | None = None) -
         raise FairSiloError(
             f"{folder} was trained over a network, and only simulations are made again"
         )
-    if "dp" in saved.metrics:
+    if saved.metrics.get("dp") is not None:
         raise FairSiloError(
             f"{folder} was trained under differential privacy, whose noise is never the same twice"
         )

@@ -145,6 +145,11 @@ class Options:
                 f"`start_from` is one model, and {self.method} trains one for every client: leave "
                 "it out"
             )
+        if self.start_from is not None and MODELS[self.model](1, 2).binned:
+            raise FairSiloError(
+                f"`start_from` is not for `model` {self.model}, whose steps are found anew from "
+                "the rows: leave it out"
+            )
         check_seed(self.seed)
         self._check_decision()
         self._check_shares()
@@ -337,8 +342,14 @@ class Options:
             )
         if self.penalty == "validation":
             raise FairSiloError(
-                "`penalty` validation uses up the rows that `target_confidence` tests on: use "
-                "`penalty` auto, or a number"
+                "`penalty` validation uses up the rows that `target_confidence` tests on: give "
+                "`penalty` a number"
+            )
+        chosen = isinstance(self.crossed, int) and self.crossed > 0
+        if self.strength == "auto" or (chosen and MODELS[self.model](1, 2).binned):
+            raise FairSiloError(
+                "`target_confidence` holds where nothing was chosen by the rows that it tests on: "
+                "give `penalty` a number, and `pairs` 0 or their names"
             )
         if self.target_by == "search":
             raise FairSiloError(

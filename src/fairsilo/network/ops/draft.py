@@ -16,7 +16,7 @@ from fairsilo.model import MODELS
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.member import Member
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import group_features, read
+from fairsilo.run.prepare import COLUMNS, group_features, read
 from fairsilo.run.problem import blank_encoder, rounds_of, solver_name
 from fairsilo.secagg.keys import read_public_key
 
@@ -49,6 +49,9 @@ def draft_table(options: Options, sample: Path | None) -> tuple[Schema, Options]
                 "`label`, `group` and `drop_group` are in the file that `schema` names: leave them "
                 "out"
             )
+        for name in COLUMNS:
+            if getattr(options, name):
+                raise FairSiloError(f"`{name}` is in the file {options.schema}: leave it out")
         schema = read_schema(options.schema)
     elif named:
         schema, options = read(replace(options, split=None))[1:]
