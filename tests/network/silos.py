@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.data import Number, Schema, grouped_by, infer_schema, make_table
+from fairsilo.data import Category, Number, Schema, grouped_by, infer_schema, make_table
 from fairsilo.network.aggregate import Patience
 from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
@@ -54,6 +54,7 @@ def make_town(
     by: tuple[str, ...] | None = None,
     groupless: int = 0,
     watched: int = 0,
+    others: bool | None = None,
     **kw: Any,
 ) -> Town:
     """Silos with synthetic rows; every eighth is a test row, every `groupless`-th has no group;
@@ -70,6 +71,8 @@ def make_town(
         schema = grouped_by(schema, frame, by)
     if kw.get("dp") is not None:
         schema = bounded(schema)
+    if watched if others is None else others:
+        schema = knowing_others(schema)
     names = sorted(set(frame["client"]))
     members = []
     for name in names:
@@ -113,6 +116,15 @@ def confirm(settings: Path) -> None:
     agreed = read_federation_file(own.federation)
     decide(own, agreed, agreed.fingerprint)
     confirm_all(own, agreed)
+
+
+def knowing_others(schema: Schema) -> Schema:
+    """The schema as `flower init` writes it: every category has a column for other values."""
+    features = tuple(
+        f.model_copy(update={"other": True}) if isinstance(f, Category) else f
+        for f in schema.features
+    )
+    return schema.model_copy(update={"features": features})
 
 
 def bounded(schema: Schema) -> Schema:

@@ -12,7 +12,8 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network import witness, witnesses
-from fairsilo.network.federation_file import FederationFile, Privacy
+from fairsilo.network.client import reply_to
+from fairsilo.network.federation_file import FederationFile, Privacy, encoder_of
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record
 from tests.network.silos import Town, TownTransport, make_town, train, train_with
@@ -42,7 +43,7 @@ def lying(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_witnessed_training_gives_the_same_model(town: Town, tmp_path: Path) -> None:
     post = TownTransport(town)
     run, _ = train(town, post, tmp_path / "journal", baseline=True)
-    plain = make_town(tmp_path / "plain", rounds=30)
+    plain = make_town(tmp_path / "plain", rounds=30, others=True)
     same, _ = train(plain, TownTransport(plain), tmp_path / "plain-journal", baseline=True)
     np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
     signed = [record for name, record in post.seen if name == "witness0"]
@@ -284,3 +285,78 @@ def test_no_silo_is_shown_a_sum(town: Town, tmp_path: Path) -> None:
         assert vector is not None
         told = [number for number in vector[vector != 0] if number.tobytes() in seen]
         assert not told
+
+
+def test_a_theta_that_only_rows_of_unknown_values_see_is_not_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a category has no column for other values, such rows have none at all."""
+    town = make_town(tmp_path / "town", watched=1, others=False, rounds=4)
+
+    def change(ask: Ask) -> Ask:
+        theta = getattr(ask.question, "theta", np.zeros(0)).copy()
+        if not theta.any():
+            return ask
+        names = encoder_of(town.agreed.table, ask.scalings).feature_names
+        hot = 1 + np.flatnonzero([name.startswith("c0") for name in names])
+        assert len(hot) > 1
+        theta[0] += 0.5
+        theta[hot] -= 0.5
+        return replace(ask, question=replace(ask.question, theta=theta))  # type: ignore[call-arg]
+
+    lying(change, monkeypatch)
+    with pytest.raises(FairSiloError, match=r"is not the one that follows .*\(theta"):
+        train(town, TownTransport(town), tmp_path / "journal")
+
+
+def test_a_training_goes_on_when_a_witness_that_was_away_is_back(
+    town: Town, tmp_path: Path
+) -> None:
+    """It was not told the last sum, which is asked for again."""
+
+    class Away(TownTransport):
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            if self.traffic.exchanges > 18 and "witness0" in letters:
+                return {"witness0": Fault("is not connected", gone=True)}
+            return super().exchange(letters, timeout)
+
+    with pytest.raises(FairSiloError, match="use `resume` when they are back"):
+        train(town, Away(town), tmp_path / "journal")
+    run, _ = train(town, TownTransport(town, run="2"), tmp_path / "journal", resume=True)
+    same, _ = train(town, TownTransport(town, run="3"), tmp_path / "other")
+    np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
+
+
+def test_what_was_signed_stays_signed(town: Town, tmp_path: Path) -> None:
+    """A server that goes back, run by run, gets no other question signed in its place."""
+
+    def stop(at: int) -> Any:
+        def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+            if exchange == at:
+                raise KeyboardInterrupt
+            return None
+
+        return change
+
+    with pytest.raises(KeyboardInterrupt):
+        train(town, TownTransport(town, stop(25)), tmp_path / "journal")
+    for number in range(3):
+        post = TownTransport(town, stop(2), run=f"back {number}")
+        with pytest.raises(KeyboardInterrupt):
+            train(town, post, tmp_path / "journal", resume=True)
+    (state,) = (
+        path
+        for path in (town.folder / "witness0" / "witnessed").glob("*/state.json")
+        if json.loads(path.read_text())["run"] == "back 2"
+    )
+    kept = len(list((state.parent / "journal").glob("*.safetensors")))
+    assert len(json.loads(state.read_text())["signed"]) > kept + 2
+
+
+def test_a_number_where_bytes_belong_is_refused(town: Town, tmp_path: Path) -> None:
+    """`bytes` of it would fill the memory with zeros."""
+    for step in ("share", "masked"):
+        record = {"version": 2, "step": step, "parcels": 2**37, "round": 0}
+        assert reply_to(record, str(town.settings("silo0")), {}, "1")["refused"]
+    whole = {"version": 2, "step": "masked", "parcels": b"{}", "round": 0.0}
+    assert reply_to(whole, str(town.settings("silo0")), {}, "1")["refused"]

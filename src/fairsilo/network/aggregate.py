@@ -76,6 +76,8 @@ class Aggregate(Protocol):
     secure: bool
     traffic: Traffic
     patience: Patience
+    replays: bool
+    """Whether sums come out of transcripts: nobody is asked."""
     declared: dict[str, Any]
     """What the server says of the run before its first question; see `witness`."""
 
@@ -86,7 +88,7 @@ class Aggregate(Protocol):
 class Plain:
     """Every silo's vector travels as it is (inside TLS), and the server adds them."""
 
-    secure = False
+    secure = replays = False
 
     def __init__(self, post: Transport, timeout: float, patience: Patience | None = None) -> None:
         self.post, self.timeout, self.traffic = post, timeout, post.traffic

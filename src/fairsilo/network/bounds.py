@@ -48,16 +48,13 @@ def check_scores(settings: Settings, agreed: FederationFile, problem: Problem, a
         )
 
 
-def largest_score(model: Model, theta: Floats, encoder: Encoder, unknown: bool = True) -> float:
-    """The largest |score| of any row within the declared ranges, or more.
-
-    `unknown`: whether a category may have a value for which there is no column.
-    """
+def largest_score(model: Model, theta: Floats, encoder: Encoder) -> float:
+    """The largest |score| of any row within the declared ranges, or more."""
     layers = _layers(model, theta)
     if not layers:
         return float(np.abs(theta).max(initial=0.0))
     (bias, weight), *more = layers
-    low, high = reach(encoder, weight, bias, unknown)
+    low, high = reach(encoder, weight, bias)
     for bias, weight in more:
         low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         up, down = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
@@ -65,22 +62,20 @@ def largest_score(model: Model, theta: Floats, encoder: Encoder, unknown: bool =
     return float(np.maximum(-low, high).max())
 
 
-def reach(
-    encoder: Encoder, weight: Floats, bias: Floats, unknown: bool = True
-) -> tuple[Floats, Floats]:
+def reach(encoder: Encoder, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
     """The least and the largest of x @ weight + bias, (units,) each, over the declared ranges."""
     low, high, start = bias, bias, 0
-    for corners in _blocks(encoder, unknown):
+    for corners in _blocks(encoder):
         values = corners @ weight[start : start + corners.shape[1]]
         low, high = low + values.min(axis=0), high + values.max(axis=0)
         start += corners.shape[1]
     return low, high
 
 
-def _blocks(encoder: Encoder, unknown: bool) -> Iterator[Floats]:
+def _blocks(encoder: Encoder) -> Iterator[Floats]:
     """For each feature the corners of what its cells are encoded as, (corners, columns)."""
     if encoder.binned is not None:
-        yield from (np.eye(width + unknown, width) for width in encoder.widths)
+        yield from (np.eye(width + 1, width) for width in encoder.widths)
         return
     scalings = iter(encoder.scalings)
     for feature in encoder.schema.features:
@@ -95,7 +90,7 @@ def _blocks(encoder: Encoder, unknown: bool) -> Iterator[Floats]:
         else:
             width = width_of(feature)
             # Without a column for them, unknown values are zero in every column.
-            yield np.eye(width + (unknown and not feature.other), width)
+            yield np.eye(width + (not feature.other), width)
 
 
 def _layers(model: Model, theta: Floats) -> list[tuple[Floats, Floats]]:

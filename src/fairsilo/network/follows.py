@@ -20,6 +20,8 @@ from fairsilo.network.wire import Ask
 
 IGNORED = ("question", "signatures")
 """Of a question's frame: the question is looked at by itself."""
+SOLVED = ("mu", "weighting")
+"""Numbers of a question that a solver found, beside theta."""
 SCORES = 1e-8
 """The largest difference of scores between two thetas that count as one."""
 PARAMETERS = 1e-6
@@ -33,7 +35,7 @@ def difference(agreed: FederationFile, expected: Ask, proposed: Ask) -> str:
     for one in fields(Ask):
         if one.name in IGNORED:
             continue
-        if not _same(getattr(expected, one.name), getattr(proposed, one.name)):
+        if not _same(one.name, getattr(expected, one.name), getattr(proposed, one.name)):
             return one.name
     if expected.kind != proposed.kind:
         return "kind"
@@ -42,17 +44,19 @@ def difference(agreed: FederationFile, expected: Ask, proposed: Ask) -> str:
         if one.name == "theta":
             if not _same_scores(agreed, expected, mine, theirs):
                 return "theta"
-        elif not _same(mine, theirs):
+        elif not _same(one.name, mine, theirs):
             return one.name
     return ""
 
 
-def _same(mine: Any, theirs: Any) -> bool:
+def _same(name: str, mine: Any, theirs: Any) -> bool:
     if isinstance(mine, np.ndarray):
+        # A scale may be as small as it likes: only what a solver ends at has a natural size.
+        least = NUMBERS if name in SOLVED else 0.0
         return (
             isinstance(theirs, np.ndarray)
             and mine.shape == theirs.shape
-            and np.allclose(mine, theirs, rtol=NUMBERS, atol=NUMBERS)
+            and np.allclose(mine, theirs, rtol=NUMBERS, atol=least)
         )
     return type(mine) is type(theirs) and mine == theirs
 
@@ -70,5 +74,5 @@ def _same_scores(agreed: FederationFile, ask: Ask, mine: Floats, theirs: Floats)
         if problem.model.outputs > 1:
             # What all classes have in common changes no probability.
             apart -= apart.mean(axis=1, keepdims=True)
-        return largest_score(problem.model, apart.ravel(), encoder, unknown=False) <= SCORES
+        return largest_score(problem.model, apart.ravel(), encoder) <= SCORES
     return np.allclose(mine, theirs, rtol=PARAMETERS, atol=PARAMETERS)

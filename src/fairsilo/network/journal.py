@@ -95,6 +95,12 @@ class Journal:
         """Remove the journal of a run that has its folder: there is nothing left to resume."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def take_back(self) -> None:
+        """Forget the last sum, which witnesses may not have been told: it is asked for again."""
+        if self.old:
+            self._path(len(self.old)).unlink(missing_ok=True)
+            self.old.pop()
+
     @property
     def exhausted(self) -> bool:
         """Whether all entries of an interrupted run have been replayed."""
@@ -123,7 +129,7 @@ class Journal:
             "releases": [[one.name, one.multiplier] for one in releases],
             "interruptions": self.interruptions,
         }
-        write_atomic(self.folder / HEAD, json.dumps(head).encode())
+        write_atomic(self.folder / HEAD, json.dumps(head).encode(), 0o600)
 
     def append(self, entry: Entry) -> None:
         """Write an entry, complete or not at all."""
@@ -132,7 +138,7 @@ class Journal:
         vector = np.zeros(0) if entry.vector is None else entry.vector
         parts = {PART + name: part for name, part in entry.parts.items()}
         content = save({"vector": vector, **parts}, metadata={"entry": json.dumps(about)})
-        write_atomic(self._path(self.count), content)
+        write_atomic(self._path(self.count), content, 0o600)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.safetensors"

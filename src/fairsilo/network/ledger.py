@@ -35,6 +35,8 @@ from fairsilo.network.wire import Refusal
 from fairsilo.secagg.errors import ProtocolError
 from fairsilo.secagg.static import StaticSumGuard
 
+LATEST = "latest"
+"""Beside the kinds of questions of a training: the larger, the later it was asked last."""
 TRAININGS = 500
 """Trainings whose answers are counted, the newest ones."""
 
@@ -127,10 +129,12 @@ def count(path: Path, training: str, kind: str, most: int) -> bool:
     """Note that a training is answered a question of this kind, unless it had `most` already."""
     with locked(path):
         kept = read(path)
+        latest = 1 + max((one.get(LATEST, 0) for one in kept.asked.values()), default=0)
         asked = kept.asked.setdefault(training, {})
         asked[kind] = asked.get(kind, 0) + 1
+        asked[LATEST] = latest
         while len(kept.asked) > TRAININGS:
-            del kept.asked[next(iter(kept.asked))]
+            del kept.asked[min(kept.asked, key=lambda one: kept.asked[one].get(LATEST, 0))]
         fits = asked[kind] <= most
         if fits:
             _write(path, kept)

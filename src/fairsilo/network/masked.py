@@ -117,6 +117,9 @@ def _step(
     memory: Memory,
     session: SiloSession,
 ) -> bytes:
+    for name in ("first", "last", "round"):
+        if name in record and type(record[name]) is not int:
+            raise Refusal(f"{name} of a step of the secure aggregation is no whole number")
     if step == "advertise":
         return session.advertise(record["first"], record["last"], _key(settings))
     if step == "share":

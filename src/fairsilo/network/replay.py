@@ -24,6 +24,7 @@ from fairsilo.network.journal import Journal
 from fairsilo.network.transport import Traffic
 from fairsilo.network.wire import Ask
 
+OVER = "the training is over"
 LONGEST = 600.0
 """Seconds after which a next question that does not come is an error."""
 
@@ -35,7 +36,7 @@ class Ended(Exception):
 class Replay:
     """One training at a witness: `expected` is the next question, `feed` gives its sum."""
 
-    secure = True
+    secure = replays = True
 
     def __init__(self, agreed: FederationFile, journal: Journal, baseline: bool) -> None:
         self.agreed, self.journal, self.baseline = agreed, journal, baseline
@@ -65,6 +66,11 @@ class Replay:
         self.patience.waited = waited
         self._sums.put(collected)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ended, but not with the training: it may be tried again."""
+        return bool(self.why) and self.why != OVER
+
     def end(self) -> None:
         """Let the thread go."""
         self._sums.put(None)
@@ -90,7 +96,7 @@ class Replay:
             made = engine_for(self.agreed)
             engine = made(self.agreed, self, self.journal, self.agreed.names, lambda event: None)
             train_over(self.agreed, engine, self.baseline)
-            self.why = "the training is over"
+            self.why = OVER
         except Ended:
             self.why = "the training went on elsewhere"
         except FairSiloError as error:

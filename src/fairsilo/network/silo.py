@@ -67,6 +67,11 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
         raise Refusal(str(error)) from None
     check_scores(settings, agreed, problem, ask)
     _pin(memory, ask)
+    if ask.purpose != AUDIT:
+        # What is refused before this costs the training nothing.
+        most = allowance(agreed, ask.question)
+        if not count(settings.ledger, _training(settings, ask), ask.kind, most):
+            raise Refusal(f"a training is answered at most {most} questions of kind {ask.kind!r}")
     opened = _open(settings, agreed, ask, memory)
     # Whether training rows changed must not show where they are private.
     audited.admit(settings, ask, opened.table if agreed.dp is None else opened.test)
@@ -235,10 +240,6 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
     if answers >= settings.maximum_answers:
         raise Refusal(f"this silo gives at most {settings.maximum_answers} answers per run")
     memory["answers"] = answers + 1
-    if ask.purpose != AUDIT:
-        most = allowance(agreed, ask.question)
-        if not count(settings.ledger, _training(settings, ask), ask.kind, most):
-            raise Refusal(f"a training is answered at most {most} questions of kind {ask.kind!r}")
 
 
 def _asked_for(agreed: FederationFile, question: Question) -> bool:
@@ -266,7 +267,7 @@ def kinds_of(agreed: FederationFile) -> list[str]:
 def _permit_audit(settings: Settings, agreed: FederationFile, question: Question) -> None:
     if not isinstance(question, Evaluate | Answers):
         raise Refusal("an audit asks for tallies only")
-    if isinstance(question, Evaluate) and not question.audit:
+    if isinstance(question, Evaluate) and (not question.audit or question.scores == "both"):
         raise Refusal("an audit sees nothing of small cells")
     if agreed.dp is not None and not question.test_only:
         raise Refusal("under differential privacy an audit is of test rows only")

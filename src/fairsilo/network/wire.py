@@ -186,7 +186,10 @@ def pack_parcels(parcels: Mapping[str, bytes]) -> bytes:
 def unpack_parcels(content: Any) -> dict[str, bytes]:
     """What `pack_parcels` wrote."""
     try:
-        texts = json.loads(bytes(content))
+        # Of a number, `bytes` would make as many zeros.
+        if not isinstance(content, bytes):
+            raise TypeError
+        texts = json.loads(content)
         return {str(k): base64.b64decode(v, validate=True) for k, v in texts.items()}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise FairSiloError("a parcel of the secure aggregation cannot be read") from None

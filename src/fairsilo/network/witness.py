@@ -128,13 +128,13 @@ def _case(
     state = _read(folder, agreed, declared)
     case = _CASES.get(folder)
     again = state["run"] != run
-    if case is not None and not again:
+    if case is not None and not again and not case.replay.failed:
         return case
     if case is not None:
         case.replay.end()
         del _CASES[folder]
     if again:
-        _go_back(folder, state, ask)
+        _go_back(folder, state, ask, agreed.dp is not None)
     journal = journal_of(folder / "journal", agreed, training)
     journal.resumed = not again
     if not again:
@@ -161,8 +161,12 @@ def _read(folder: Path, agreed: FederationFile, declared: dict[str, Any]) -> dic
     return state
 
 
-def _go_back(folder: Path, state: dict[str, Any], ask: Ask | None) -> None:
-    """A run that goes on may have lost the sum of its last question, and asks for it again."""
+def _go_back(folder: Path, state: dict[str, Any], ask: Ask | None, noisy: bool) -> None:
+    """A run that goes on asks for the last sum again, which it may have lost.
+
+    What was signed stays signed: exact sums are the same again, and so is what follows from them.
+    With noise they are not, and silos pay for them.
+    """
     kept = sorted((folder / "journal").glob("*.safetensors"))
     answered = -1 if ask is None else ask.number - 1
     if answered not in (len(kept), len(kept) - 1):
@@ -172,4 +176,6 @@ def _go_back(folder: Path, state: dict[str, Any], ask: Ask | None) -> None:
         )
     for path in kept[max(answered, 0) :]:
         path.unlink()
-    state["signed"] = {n: one for n, one in state["signed"].items() if int(n) <= answered + 1}
+    if noisy:
+        signed = state["signed"].items()
+        state["signed"] = {n: one for n, one in signed if int(n) <= answered + 1}

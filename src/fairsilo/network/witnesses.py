@@ -11,6 +11,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.aggregate import Patience
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.masked import letter
+from fairsilo.network.signed import is_signed
 from fairsilo.network.transport import Fault, Transport
 from fairsilo.network.wire import Ask, Record, pack_parcels
 from fairsilo.network.witness import STEP
@@ -51,7 +52,11 @@ class Witnesses:
                 for told in self.untold[name]:
                     last[name] |= told
             letters = {n: letter(STEP, **frame, **question, **last[n]) for n in left}
-            signed |= self._exchange(letters, faults)
+            for name, found in self._exchange(letters, faults).items():
+                if is_signed(self.agreed, name, ask, found):
+                    signed[name] = found
+                else:
+                    faults[name] = Fault("refused: its signature is not by its key")
             if len(signed) >= self.agreed.signers:
                 return replace(ask, signatures=pack_parcels(signed))
             if not patience.until_back(self.post, faults):
@@ -71,7 +76,9 @@ class Witnesses:
                 faults[name] = reply
             elif reply.get("refused"):
                 faults[name] = Fault(f"refused: {reply['refused']}")
+            elif not isinstance(reply.get("content"), bytes):
+                faults[name] = Fault("refused: it sent no signature")
             else:
-                found[name] = bytes(reply["content"])
+                found[name] = reply["content"]
                 del self.untold[name][:1]
         return found

@@ -71,7 +71,8 @@ def seal(
 def opened(agreement: Agreement, silo: str, rounds: tuple[int, int], message: bytes) -> Bundle:
     """Verify a message and return the bundle of `silo` for these rounds of this run."""
     agreement.check_silo(silo)
-    message = bytes(message)
+    if not isinstance(message, bytes):
+        raise ProtocolError(f"The keys of silo {silo} are no bytes.")
     size = int.from_bytes(message[:4], "big")
     payload, signature = message[4 : 4 + size], message[4 + size :]
     if not verified(agreement.public_keys[silo], "bundle", payload, signature):

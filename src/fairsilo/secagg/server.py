@@ -134,7 +134,9 @@ class ServerSession:
         now = self._round
         if now is None or now.number != round_ or silo not in (now.survivors or ()):
             return False
-        now.confirmations[silo] = bytes(signature)
+        if not isinstance(signature, bytes):
+            raise ProtocolError(f"The signature of silo {silo} is no bytes.")
+        now.confirmations[silo] = signature
         return True
 
     def confirmations(self) -> dict[str, bytes]:
@@ -150,7 +152,7 @@ class ServerSession:
         if now is None or now.number != round_ or silo not in (now.survivors or ()):
             return False
         read_reveal(round_, self._roster, now.survivors or [], reply)
-        now.reveals[silo] = bytes(reply)
+        now.reveals[silo] = reply
         return True
 
     def total(self) -> Floats:

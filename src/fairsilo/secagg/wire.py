@@ -28,7 +28,10 @@ def pack(kind: str, **fields: object) -> bytes:
 def unpack(kind: str, data: bytes) -> Fields:
     """The fields of a message of this kind; any other message is an error."""
     try:
-        whole = json.loads(bytes(data))
+        # Of a number, `bytes` would make as many zeros.
+        if not isinstance(data, bytes):
+            raise TypeError
+        whole = json.loads(data)
     except (ValueError, TypeError, RecursionError) as error:
         raise ProtocolError(f"A message of secure aggregation ({kind}) cannot be read.") from error
     if not isinstance(whole, dict) or whole.get("kind") != kind:
