@@ -48,13 +48,14 @@ def check_scores(settings: Settings, agreed: FederationFile, problem: Problem, a
         )
 
 
-def largest_score(model: Model, theta: Floats, encoder: Encoder) -> float:
-    """The largest |score| of any row within the declared ranges, or more."""
+def largest_score(model: Model, theta: Floats, encoder: Encoder, named: bool = False) -> float:
+    """The largest |score| of any row within the declared ranges, or more; `named`: of rows whose
+    categories have the values that are named, neither others nor none."""
     layers = _layers(model, theta)
     if not layers:
         return float(np.abs(theta).max(initial=0.0))
     (bias, weight), *more = layers
-    low, high = reach(encoder, weight, bias)
+    low, high = reach(encoder, weight, bias, named)
     for bias, weight in more:
         low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         up, down = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
@@ -62,20 +63,22 @@ def largest_score(model: Model, theta: Floats, encoder: Encoder) -> float:
     return float(np.maximum(-low, high).max())
 
 
-def reach(encoder: Encoder, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
+def reach(
+    encoder: Encoder, weight: Floats, bias: Floats, named: bool = False
+) -> tuple[Floats, Floats]:
     """The least and the largest of x @ weight + bias, (units,) each, over the declared ranges."""
     low, high, start = bias, bias, 0
-    for corners in _blocks(encoder):
+    for corners in _blocks(encoder, named):
         values = corners @ weight[start : start + corners.shape[1]]
         low, high = low + values.min(axis=0), high + values.max(axis=0)
         start += corners.shape[1]
     return low, high
 
 
-def _blocks(encoder: Encoder) -> Iterator[Floats]:
+def _blocks(encoder: Encoder, named: bool) -> Iterator[Floats]:
     """For each feature the corners of what its cells are encoded as, (corners, columns)."""
     if encoder.binned is not None:
-        yield from (np.eye(width + 1, width) for width in encoder.widths)
+        yield from (np.eye(width + (not named), width) for width in encoder.widths)
         return
     scalings = iter(encoder.scalings)
     for feature in encoder.schema.features:
@@ -90,7 +93,8 @@ def _blocks(encoder: Encoder) -> Iterator[Floats]:
         else:
             width = width_of(feature)
             # Without a column for them, unknown values are zero in every column.
-            yield np.eye(width + (not feature.other), width)
+            corners = np.eye(width + (not feature.other), width)
+            yield corners[: len(feature.values)] if named else corners
 
 
 def _layers(model: Model, theta: Floats) -> list[tuple[Floats, Floats]]:

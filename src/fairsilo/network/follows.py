@@ -24,6 +24,9 @@ SOLVED = ("mu", "weighting")
 """Numbers of a question that a solver found, beside theta."""
 SCORES = 1e-8
 """The largest difference of scores between two thetas that count as one."""
+UNSEEN = 1e-4
+"""The same for rows with values that no training row may have: what they score is left to rounding,
+and a server must not make use of it."""
 PARAMETERS = 1e-6
 """The largest difference of parameters of other models than linear ones, relative to their size."""
 NUMBERS = 1e-9
@@ -74,5 +77,6 @@ def _same_scores(agreed: FederationFile, ask: Ask, mine: Floats, theirs: Floats)
         if problem.model.outputs > 1:
             # What all classes have in common changes no probability.
             apart -= apart.mean(axis=1, keepdims=True)
-        return largest_score(problem.model, apart.ravel(), encoder) <= SCORES
+        given = (problem.model, apart.ravel(), encoder)
+        return largest_score(*given, named=True) <= SCORES and largest_score(*given) <= UNSEEN
     return np.allclose(mine, theirs, rtol=PARAMETERS, atol=PARAMETERS)

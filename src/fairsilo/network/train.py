@@ -57,7 +57,7 @@ def train_over(
     pooled = bool(agreed.protected and pooled_below(options, agreed.table))
     binned = MODELS[options.model](1, 2).binned
     engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * binned
-    if agreed.witnesses and not engine.gather.replays:
+    if agreed.witnesses and agreed.dp is None and not engine.gather.replays:
         engine.journal.take_back()
     engine.gather.declared = {"baseline": baseline, "start": engine.journal.start}
     posed = pose(
