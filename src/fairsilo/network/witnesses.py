@@ -47,10 +47,7 @@ class Witnesses:
                     {n: letter(STEP, **frame, **self.untold[n][0]) for n in behind}, faults
                 )
             left = [name for name in waiting if name not in faults]
-            last: dict[str, Record] = {name: {} for name in left}
-            for name in left:
-                for told in self.untold[name]:
-                    last[name] |= told
+            last: dict[str, Record] = {n: next(iter(self.untold[n]), {}) for n in left}
             letters = {n: letter(STEP, **frame, **question, **last[n]) for n in left}
             for name, found in self._exchange(letters, faults).items():
                 if is_signed(self.agreed, name, ask, found):
