@@ -72,8 +72,8 @@ class Told:
         if self.last[1] is not None:
             self._say(*self.last)
         self.progress.say({"event": "finished", "notes": list(run.metrics["notes"])})
-        print("the page stays until Control-C", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
+            print("the page stays until Control-C", flush=True)
             threading.Event().wait()
 
     def _say(self, number: int, record: Record) -> None:
