@@ -61,6 +61,7 @@ def test_the_cards_agree_and_hold_the_owners_words(folder: Path, tmp_path: Path)
         (("--to", "onnx"), "--out is missing"),
         (("--to", "onx", "--out", "m.onnx"), "--to 'onx' is unknown.*perhaps 'onnx'"),
         (("--to", "onnx", "--out", "m.pb"), "must end in .onnx"),
+        (("--to", "onnx", "--out", f"{__file__}/m.onnx"), "test_export.py is a file"),
         (("--to", "card", "--out", "m.html"), "must end in .md or .json"),
         (("--to", "onnx", "--out", "m.onnx", "--use", "x"), "--use is for --to card"),
     ],

@@ -137,6 +137,8 @@ def test_predict_mistakes(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
         (("--model", "nowhere", "--data", "loans.csv", "--out", "s.csv"), "nowhere"),
         (("--model", "run", "--data", "short.csv", "--out", "s.csv"), "x0"),
         (("--model", "run", "--data", "loans.csv", "--out", "s.xlsx"), ".csv or .parquet"),
+        (("--model", "run", "--data", "loans.csv", "--out", "loans.csv/s.csv"), "is a file"),
+        (("--model", "nowhere", "--data", "loans.csv", "--out", "loans.csv/s.csv"), "is a file"),
     ):
         if hint == "x0":
             good = [word for pair in GOOD.items() for word in pair]

@@ -48,8 +48,8 @@ class Rows:
 
 def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
     """Read the table, choose the rows and find out which silo holds each."""
-    trained = None if saved is None else _trained_with(options, saved)
-    frame, schema = _table(options, saved, trained)
+    trained = None if saved is None else options_of_run(options, saved)
+    frame, schema = table_of(options, saved, trained)
     y, s = build_labels(frame, schema)
     description: dict[str, Any] = {} if saved is None else saved.description
     known = DATASETS.get(options.data)
@@ -83,7 +83,7 @@ def _protected(saved: Saved) -> tuple[str, ...]:
     return saved.schema.classes if notion.every_class else saved.protected
 
 
-def _trained_with(options: AuditOptions, saved: Saved) -> Options:
+def options_of_run(options: AuditOptions, saved: Saved) -> Options:
     """The options of the run, with the audited table in place of its own."""
     # An audit asks for no promise: what a private training refuses is none of its business.
     trained = trained_with(
@@ -94,9 +94,10 @@ def _trained_with(options: AuditOptions, saved: Saved) -> Options:
     return replace(trained, client=CLIENT_COLUMN) if folder and dealt else trained
 
 
-def _table(
+def table_of(
     options: AuditOptions, saved: Saved | None, trained: Options | None
 ) -> tuple[pd.DataFrame, Schema]:
+    """The whole table, and how to read it: as the run did, where there is one."""
     if is_named(options, "label", "group", "client", "split"):
         variant = options.variant or (trained.variant if trained else "default")
         frame = load(options.data, data_dir=options.data_dir, variant=variant)
@@ -141,7 +142,7 @@ def _choose(
     is_test = None
     own = False
     if saved is not None and trained is not None and options.split in (None, trained.split):
-        is_test = _split_of_run(saved, trained, frame, y, s)
+        is_test = split_of_run(saved, trained, frame, y, s)
         own = is_test is not None
     if is_test is None and options.split is not None:
         is_test = split_column(*distinct(column(frame, options.split)), column=options.split)
@@ -163,7 +164,7 @@ def _choose(
     )  # fmt: skip
 
 
-def _split_of_run(
+def split_of_run(
     saved: Saved, trained: Options, frame: pd.DataFrame, y: Ints, s: Ints
 ) -> np.ndarray | None:
     """The run's test rows by repeating its split; None if the counts show another table."""

@@ -10,6 +10,7 @@ import typer
 from fairsilo import __version__
 from fairsilo.cli.audit import audit
 from fairsilo.cli.data import app as data_app
+from fairsilo.cli.diff import diff
 from fairsilo.cli.experiment import compare, reproduce, sweep
 from fairsilo.cli.explain import explain
 from fairsilo.cli.export import export
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(train)
 app.command()(predict)
 app.command()(rerun)
+app.command()(diff)
 app.command()(explain)
 app.command()(audit)
 app.command()(export)

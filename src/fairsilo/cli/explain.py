@@ -14,11 +14,13 @@ def explain(
     out: Annotated[Path, typer.Option(help="Where to write the terms (.csv or .parquet).")],
 ) -> None:
     """Say for each row which terms made its score: what every column adds to the log-odds."""
+    from fairsilo.cli.train import check_file
     from fairsilo.run.explain import explain_table
     from fairsilo.run.predict import write_table
 
     if out.suffix not in (".csv", ".parquet"):
         raise FairSiloError(f"--out {out} must end in .csv or .parquet")
+    check_file(out)
     found = explain_table(model, data)
     write_table(found, out)
     print(f"{len(found):,} rows: {out}")

@@ -33,6 +33,7 @@ def export(
             "--to sklearn needs no file: in Python, fairsilo.load reads the run folder itself "
             f"(fairsilo.load({str(model)!r})) and returns a fitted classifier"
         )
+    from fairsilo.cli.train import check_file
     from fairsilo.data import write_atomic
     from fairsilo.run import load
     from fairsilo.run.options import choose
@@ -44,6 +45,7 @@ def export(
         raise FairSiloError(f"--out {out} must end in {' or '.join(SUFFIXES[to])}")
     if use is not None and to != "card":
         raise FairSiloError("--use is for --to card: leave it out")
+    check_file(out)
     saved = load(model)
     if to == "onnx":
         from fairsilo.export.onnx import to_onnx

@@ -30,12 +30,14 @@ def predict(
     import sys
     from dataclasses import replace
 
+    from fairsilo.cli.train import check_file
     from fairsilo.run.constraints import names_of
     from fairsilo.run.predict import score_table, write_table
     from fairsilo.run.store import load
 
     if out.suffix not in (".csv", ".parquet"):
         raise FairSiloError(f"--out {out} must end in .csv or .parquet")
+    check_file(out)
     told = {"sep": sep, "decimal": decimal, "thousands": thousands}
     given = {name: value for name, value in told.items() if value is not None}
     dialect = replace(load(model).dialect, **given) if given else None

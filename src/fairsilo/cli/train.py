@@ -113,3 +113,12 @@ def check_out(folder: Path) -> None:
         raise FairSiloError(f"--out {folder}: {there} is a file, so give another folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FairSiloError(f"--out {folder}: you may not write in {there}, so give another folder")
+
+
+def check_file(path: Path) -> None:
+    """Refuse, before any work, a file that cannot be written."""
+    check_out(path.parent)
+    if path.is_dir():
+        raise FairSiloError(f"--out {path} is a folder: name a file in it")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise FairSiloError(f"--out {path}: you may not write it, so give another file")

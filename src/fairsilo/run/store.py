@@ -111,7 +111,7 @@ def load(folder: Path) -> Saved:
     """Read a run folder back; one of its files stands for the folder."""
     if folder.is_file() and folder.name in ("model.json", "model.safetensors", "metrics.json"):
         folder = folder.parent
-    description = _read_json(folder / "model.json")
+    description = read_json(folder / "model.json")
     if description.get("format") != FORMAT:
         raise FairSiloError(
             f"{folder} was written by another version of fairsilo (format "
@@ -141,7 +141,7 @@ def load(folder: Path) -> Saved:
             f"{path} does not hold the model that model.json describes: train again"
         )
     predictors = from_tensors(kind, model, tensors)
-    return Saved(predictors, encoder, schema, description, _read_json(folder / "metrics.json"))
+    return Saved(predictors, encoder, schema, description, read_json(folder / "metrics.json"))
 
 
 def history(run: Run) -> pd.DataFrame:
@@ -219,7 +219,8 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The content of a file of a run folder."""
     try:
         content = json.loads(path.read_text())
     except FileNotFoundError:

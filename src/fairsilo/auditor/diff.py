@@ -1,0 +1,222 @@
+"""`fairsilo diff`: runs side by side. Settings that differ, figures, changes on the same rows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairsilo.auditor.paired import Tested, changes, tested
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.intervals import Interval, wilson
+from fairsilo.report.diff import compared_as
+from fairsilo.report.sections.facts import Facts
+from fairsilo.run import Options
+from fairsilo.run.store import read_json
+
+MOST = 12
+"""The most runs side by side."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run folder as far as a comparison needs it; the model is read only for paired tests."""
+
+    name: str
+    folder: Path
+    facts: Facts
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings by name, those of an older version as they were without it."""
+        about, metrics = self.facts.description, self.facts.metrics
+        plain = {one.name: one.default for one in fields(Options)}
+        for name in ("data_dir", "schema", "start_from"):
+            plain.pop(name)
+        told = {**plain, **about.get("options", {})}
+        told["epsilon"] = metrics.get("tau", metrics.get("epsilon"))
+        told["features used"] = [one["name"] for one in about["schema"]["features"]]
+        told["data digest"] = about.get("made", {}).get("data_sha256")
+        told["fairsilo"] = about.get("fairsilo")
+        return dict(json.loads(json.dumps(told)))
+
+    @property
+    def compared(self) -> list[dict[str, Any]]:
+        """Who is compared with whom; of an old run every two groups, as its notion was."""
+        facts = self.facts
+        return facts.description.get("compared") or [
+            {"a": [a], "b": [b], "classes": [facts.protected], "claim": None}
+            for a, b in itertools.combinations(facts.groups, 2)
+        ]
+
+
+def diff(folders: Sequence[Path], data: str | None, data_dir: Path | None) -> dict[str, Any]:
+    """All that is said of the runs, ready for JSON; the first is the one compared with."""
+    if not 2 <= len(folders) <= MOST:
+        raise FairSiloError(f"give two to {MOST} run folders to compare, not {len(folders)}")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise FairSiloError("a run folder is named twice: name every run once")
+    runs = _read(folders)
+    found, why = _paired(runs, data, data_dir)
+    return {
+        "runs": [_run(one) for one in runs],
+        "settings": _settings(runs),
+        "paired": found,
+        "notes": [*_notes(runs), *why],
+    }
+
+
+def _read(folders: Sequence[Path]) -> list[Kept]:
+    short = [folder.resolve().name for folder in folders]
+    names = short if len(set(short)) == len(short) else [str(folder) for folder in folders]
+    runs = []
+    for name, folder in zip(names, folders, strict=True):
+        about, metrics = (read_json(folder / f"{part}.json") for part in ("model", "metrics"))
+        path = folder / "history.parquet"
+        history = pd.read_parquet(path) if path.exists() else pd.DataFrame()
+        runs.append(Kept(name, folder, Facts(about, metrics, history)))
+    return runs
+
+
+def _settings(runs: Sequence[Kept]) -> dict[str, list[Any]]:
+    """Those that differ, with the value of every run."""
+    each = [one.options for one in runs]
+    names = dict.fromkeys(name for one in each for name in one)
+    values = {name: [one.get(name) for one in each] for name in names}
+    found = {name: all_ for name, all_ in values.items() if any(v != all_[0] for v in all_)}
+    used = [set(one["features used"]) for one in each]
+    if "features used" in found:
+        shared = set.intersection(*used)
+        found["features used"] = [[f"{len(one)} columns", *sorted(one - shared)] for one in used]
+    return found
+
+
+def _run(run: Kept) -> dict[str, Any]:
+    """One run: what it is, its figures with intervals, its gaps."""
+    facts, metrics = run.facts, run.facts.metrics
+    cells = facts.cells if facts.one_model else []
+    right, rows = sum(cell.right for cell in cells), sum(cell.rows for cell in cells)
+    auc = _ranked(facts)
+    return {
+        "name": run.name,
+        "folder": str(run.folder),
+        **{key: metrics.get(key) for key in ("method", "model", "notion", "epsilon", "target_deo")},
+        "converged": metrics.get("converged"),
+        "rounds": metrics.get("rounds"),
+        "test_rows": facts.test_rows,
+        "useless": facts.useless,
+        "figures": {
+            "accuracy": {"value": facts.test("accuracy"), "interval": _span(wilson(right, rows))},
+            "balanced_accuracy": {"value": facts.test("balanced_accuracy"), "interval": None},
+            "auc": {"value": auc.get("auc"), "interval": auc.get("auc_interval")},
+            "rate_gap": {"value": facts.test("rate_gap"), "interval": None},
+            "loss_gap": {"value": facts.test("dgeo_pooled"), "interval": None},
+        },
+        "pairs": [
+            {
+                "name": compared_as(one),
+                "rate": {"value": pair.rate_gap, "interval": _span(pair.rate_interval())},
+                "loss": {"value": pair.loss_gap, "interval": _span(pair.normal())},
+            }
+            for one, pair in zip(run.compared, facts.pairs, strict=True)
+        ]
+        if facts.one_model
+        else [],
+        "curves": {key: auc.get(key) for key in ("roc", "calibration")} if auc else None,
+        "loss_by_round": {
+            "round": facts.column("round").tolist(),
+            "loss": facts.column("loss").tolist(),
+        },
+    }
+
+
+def _ranked(facts: Facts) -> dict[str, Any]:
+    """The curves of all rows in the protected class, or in the one that there is."""
+    found = facts.metrics.get("curves") or []
+    wanted = [one for one in found if one["class"] in facts.protected.split(", ")] or found
+    return dict(wanted[0]["lines"][0]) if wanted else {}
+
+
+def _paired(
+    runs: Sequence[Kept], data: str | None, data_dir: Path | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What every later run changes on the test rows of the first; and why something is not said."""
+    first, *others = runs
+    try:
+        old = _tested(first, data, data_dir)
+    except FairSiloError as error:
+        return [], [f"there is no paired test: {error}"]
+    found, notes = [], []
+    for run in others:
+        try:
+            new = _tested(run, data, data_dir)
+            _same_rows(first, run, old, new)
+        except FairSiloError as error:
+            notes.append(f"there is no paired test of {run.name} with {first.name}: {error}")
+            continue
+        made = changes(old, new, first.compared)
+        found.append({"run": run.name, "against": first.name, "rows_sha256": old.digest, **made})
+    return found, notes
+
+
+def _tested(run: Kept, data: str | None, data_dir: Path | None) -> Tested:
+    return tested(run.folder, data or str(run.options["data"]), data_dir)
+
+
+def _same_rows(first: Kept, run: Kept, old: Tested, new: Tested) -> None:
+    if (old.schema.label, old.schema.classes) != (new.schema.label, new.schema.classes):
+        raise FairSiloError("they predict different labels")
+    if old.digest != new.digest:
+        raise FairSiloError(
+            f"their test rows differ ({len(old.y):,} and {len(new.y):,}): train both with one "
+            "`split` column, or with the same `seed` and `test_fraction`"
+        )
+
+
+def _notes(runs: Sequence[Kept]) -> list[str]:
+    """What a reader must know before comparing figures."""
+    first, found = runs[0], []
+    each = [one.options for one in runs]
+    for key, what in (
+        ("notion", "notions of fairness, so that their gaps are not of the same thing"),
+        ("label", "labels"),
+        ("protected_class", "protected classes"),
+        ("group", "groups"),
+    ):
+        if len({str(one.get(key)) for one in each}) > 1:
+            told = ", ".join(
+                f"{run.name} {one.get(key)}" for run, one in zip(runs, each, strict=True)
+            )
+            found.append(f"the runs have different {what} ({told})")
+    limits = [_limit(one.facts) for one in runs]
+    if len(set(limits)) > 1:
+        told = ", ".join(f"{run.name} {limit}" for run, limit in zip(runs, limits, strict=True))
+        found.append(f"the runs were limited differently ({told})")
+    if len({one.facts.test_rows for one in runs}) > 1:
+        told = ", ".join(f"{run.name} {run.facts.test_rows:,}" for run in runs)
+        found.append(f"the runs were tested on different numbers of rows ({told})")
+    for run in runs:
+        if run.facts.useless is not None:
+            found.append(f"{run.name} is {run.facts.useless}")
+        if run.facts.metrics.get("converged") is False and "dp" not in run.facts.metrics:
+            found.append(f"{run.name} did not converge")
+    if len(runs) > 2:
+        found.append(f"every run is compared with {first.name}, the first")
+    return found
+
+
+def _limit(facts: Facts) -> str:
+    if facts.target is not None:
+        return f"rates {facts.target:g} apart"
+    if facts.epsilon is not None:
+        return f"losses {facts.epsilon:g}" + (" each" if facts.notion.alone else " apart")
+    return "by nothing"
+
+
+def _span(span: Interval | None) -> list[float] | None:
+    return None if span is None else [span.low, span.high]

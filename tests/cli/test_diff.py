@@ -1,0 +1,92 @@
+"""Runs side by side: what differs, figures with intervals, changes on the same test rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.cli.conftest import Program
+
+TRAIN = (
+    "train", "--data", "loans.csv", "--label", "label", "--protected-class", "1", "--group",
+    "group", "--client", "client", "--no-baseline", "--quiet",
+)  # fmt: skip
+
+
+def trained(quick: Program, out: str, *more: str) -> None:
+    done = quick(*TRAIN, "--out", out, *more)
+    assert done.returncode == 0, done.stderr
+
+
+def read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_two_runs_of_the_same_rows(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+    trained(quick, "runs/tight", "--split", "part", "--epsilon", "0.01")
+    trained(quick, "runs/loose", "--split", "part", "--epsilon", "0.5", "--drop-group")
+    done = quick("diff", "runs/tight", "runs/loose", "--json", "--out", "diff.html")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["settings"]["epsilon"] == [0.01, 0.5]
+    assert found["settings"]["drop_group"] == [False, True]
+    assert "seed" not in found["settings"]
+    tight, loose = (read(tmp_path / "runs" / one / "metrics.json") for one in ("tight", "loose"))
+    (paired,) = found["paired"]
+    assert paired["rows"] == (loans["part"] == "test").sum()
+    apart = loose["test"]["accuracy"] - tight["test"]["accuracy"]
+    assert paired["accuracy"]["change"] == pytest.approx(apart)
+    low, high = paired["accuracy"]["interval"]
+    assert low < apart < high
+    # The change of a signed gap is the difference of what each run says of its own gap.
+    (gap,) = paired["gaps"]
+    for kind in ("rate", "loss"):
+        told = [one["pairs"][0][kind]["value"] for one in found["runs"]]
+        assert gap[kind]["change"] == pytest.approx(told[1] - told[0])
+    page = (tmp_path / "diff.html").read_text()
+    assert "tight and loose, side by side" in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+    done = quick("diff", "runs/tight", "runs/loose")
+    assert "settings that differ" in done.stdout
+    assert "loose minus tight, on the same 80 test rows" in done.stdout
+    assert "limited differently (tight losses 0.01 apart, loose losses 0.5 apart)" in done.stdout
+
+
+def test_what_cannot_be_paired_is_said(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
+    trained(quick, "a", "--seed", "1")
+    trained(quick, "b", "--seed", "2", "--notion", "demographic-parity", "--epsilon", "0.1")
+    done = quick("diff", "a", "b")
+    assert done.returncode == 0, done.stderr
+    assert "their test rows differ (80 and 80): train both with one --split" in done.stdout
+    assert "different notions of fairness" in done.stdout
+    (tmp_path / "loans.csv").rename(tmp_path / "elsewhere.csv")
+    done = quick("diff", "a", "b", "--json")
+    assert json.loads(done.stdout)["paired"] == []
+    assert "is not here: say with --data where" in done.stdout
+    loans.iloc[1:].to_csv(tmp_path / "loans.csv", index=False)
+    assert "its digest differs" in quick("diff", "a", "b").stdout
+    (tmp_path / "b" / "history.parquet").unlink()
+    assert quick("diff", "a", "b", "--data", "elsewhere.csv").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        (("a",), "give two to 12 run folders"),
+        (("a", "a"), "named twice"),
+        (("a", "nowhere"), "nowhere/model.json does not exist"),
+    ],
+)
+def test_mistakes(quick: Program, tmp_path: Path, runs: tuple[str, ...], said: str) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("model.json", "metrics.json"):
+        (tmp_path / "a" / name).write_text("{}")
+    done = quick("diff", *runs)
+    assert done.returncode == 2
+    assert said in done.stderr
