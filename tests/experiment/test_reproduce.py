@@ -175,7 +175,8 @@ def test_sweep_and_compare_commands(
     for words, hint in (
         (("sweep", "--epsilons", "a,b"), "--epsilons"),
         (("sweep", "--epsilons", "-1"), "--epsilons"),
-        (("compare", "--data", "iris"), "iris"),
+        (("compare", "--data", "iris"), "adult, compas, drug"),
+        (("reproduce", "--data", "loans.csv"), "fairsilo compare --data loans.csv"),
         (("sweep", "--method", "af", "--model", "mlp"), "--model lr"),
         (("reproduce", "--only", "adult"), "adult-lr-iid"),
     ):

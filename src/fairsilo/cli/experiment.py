@@ -6,62 +6,68 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairsilo.cli.flags import as_typed, warnings_as_typed
+from fairsilo.cli.shared_options import TABLE, DataDir, options_from, takes, typed
+from fairsilo.cli.train import check_out
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Data = Annotated[str, typer.Option(help="adult, compas or drug.")]
-Partition = Annotated[str, typer.Option(help="iid or skewed (the paper's non-IID).")]
+    from fairsilo.experiment.grid import Cell
+    from fairsilo.experiment.reproduce import Tables
+
 ModelName = Annotated[str, typer.Option(help="lr or mlp (the paper's NN).")]
 Seeds = Annotated[int, typer.Option(help="How many random data sets (seeds 0, 1, ...).")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="Folder with the raw files of compas and drug.", envvar="FAIRSILO_DATA"),
-]
 _FIGURES = ("accuracy", "fairness", "harmonic_mean", "balanced_accuracy")
 _WHOLE = ("method", "chosen_on")
 Path_ = Annotated[str, typer.Option("--solver", help="fast (Newton, L-BFGS) or agp (the paper's).")]
 
 
+@takes(TABLE)
 def compare(
-    data: Data,
-    partition: Partition = "iid",
+    given: dict[str, Any],
     model: ModelName = "lr",
     seeds: Seeds = 5,
     solver: Path_ = "fast",
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; default runs/compare-...")
     ] = None,
-    data_dir: DataDir = None,
 ) -> None:
-    """All methods of the paper and the constant predictor side by side, over seeds."""
+    """All methods of the paper and the constant predictor side by side, over seeds.
+
+    Own data: fairsilo compare --data loans.csv --label income --protected-class ">50K"
+    --group sex --groups Female,Male --client bank
+    """
     import pandas as pd
 
     from fairsilo.data import write_atomic
+    from fairsilo.experiment.cell import refused
     from fairsilo.experiment.endings import without_lost
     from fairsilo.experiment.grid import METHODS, TITLES, settings, solver_of
     from fairsilo.experiment.pages import compare_page
-    from fairsilo.experiment.reproduce import Tables, as_csv, part_rows
+    from fairsilo.experiment.reproduce import as_csv, part_rows
     from fairsilo.experiment.summary import compare_summary, remarks
 
-    cell = _cell(data, partition, model)
+    cell = _cell(given, model)
     _known("solver", solver, ("fast", "agp"))
-    tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
     folder = out or Path("runs") / f"compare-{cell.name}"
+    check_out(folder)
+    tables = _tables(cell, given, seeds, validation=True)
     parts: dict[str, pd.DataFrame] = {}
-    for method in METHODS:
-        if method not in cell.methods:
-            _say(f"{cell.name}: {TITLES[method]} is left out: it needs --model lr")
-    for method in (*cell.methods, "constant"):
+    for method in (*METHODS, "constant"):
+        why = refused(cell, method, tables.full[0])
+        if why:
+            _say(f"{cell.name}: {TITLES[method]} is left out: {as_typed(why)}")
+            continue
         count = len(settings(cell, method))
         _say(f"{cell.name}: {TITLES[method]}" + (f", {count} settings" if count > 1 else ""))
         rows = part_rows(tables, method, solver, validation=True)
-        parts[method] = without_lost(pd.DataFrame(rows))
+        parts[method] = without_lost(pd.DataFrame(rows), classes=tables.classes)
     summary = compare_summary(parts)
     name = solver_of(solver, cell)[0].name
     shown = ["method", "chosen_on", "setting", *_FIGURES]
@@ -71,64 +77,61 @@ def compare(
     write_atomic(folder / "compare.csv", as_csv(summary.drop(columns="trace")).encode())
     every = pd.concat([part.assign(method=name) for name, part in parts.items()])
     write_atomic(folder / "models.csv", every.drop(columns="trace").to_csv(index=False).encode())
-    command = (
-        f"fairsilo compare --data {data} --partition {partition} --model {model} "
-        f"--seeds {seeds} --solver {solver}"
-    )
+    command = _command("compare", given, model, seeds, solver)
     page = compare_page(cell, summary, parts, command, solver, seeds)
     write_atomic(folder / "report.html", page.encode())
     print(f"results: {folder} (open report.html)")
 
 
+@takes(TABLE, data="adult")
 def sweep(
-    data: Data = "adult",
+    given: dict[str, Any],
     method: Annotated[str, typer.Option(help="fedfair, lco, st or af.")] = "fedfair",
     epsilons: Annotated[
         str, typer.Option(help="Values of epsilon (tau for af), with commas between.")
     ] = "1e-4,1e-3,0.01,0.1,0.2,0.4",
-    partition: Partition = "iid",
     model: ModelName = "lr",
     seeds: Seeds = 5,
     solver: Path_ = "fast",
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; default runs/sweep-...")
     ] = None,
-    data_dir: DataDir = None,
 ) -> None:
     """Fairness and accuracy against epsilon (the paper's Figure 2), all values in one program."""
     import pandas as pd
 
     from fairsilo.data import write_atomic
-    from fairsilo.experiment.cell import run_method
+    from fairsilo.experiment.cell import refused, run_method
     from fairsilo.experiment.endings import without_lost
     from fairsilo.experiment.grid import home_of, solver_of
     from fairsilo.experiment.pages import sweep_page
-    from fairsilo.experiment.reproduce import Tables, as_csv
+    from fairsilo.experiment.reproduce import as_csv
     from fairsilo.experiment.summary import sweep_summary, words
 
-    cell = _cell(data, partition, model)
+    cell = _cell(given, model)
     _known("solver", solver, ("fast", "agp"))
     _known("method", method, ("fedfair", "lco", "st", "af"))
-    if method not in cell.methods:
-        raise FairSiloError(f"--method {method} does not go with --model {model}: use --model lr")
     values = _numbers(epsilons)
-    tables = Tables(cell, data_dir, range(_positive("--seeds", seeds)))
+    folder = out or Path("runs") / f"sweep-{method}-{cell.name}"
+    check_out(folder)
+    tables = _tables(cell, given, seeds, validation=False)
+    why = refused(cell, method, tables.full[0])
+    if why:
+        raise FairSiloError(why)
     count = f"{len(values)} settings" if len(values) > 1 else f"epsilon {values[0]:g}"
     _say(f"{cell.name}: {method}, {count}, {_seeds(seeds)}")
     solving = solver_of(home_of(solver, method), cell, method)
     rows = run_method(cell, method, values, solving, tables.full)
-    summary = sweep_summary(without_lost(pd.DataFrame(rows)), method)
+    models = without_lost(pd.DataFrame(rows), classes=tables.classes)
+    summary = sweep_summary(models, method)
     ended = [words(*pair) for pair in zip(summary["ending"], summary["collapsed"], strict=True)]
     shown = ["epsilon", *_FIGURES, "dgeo_pooled", "ending"]
     _print(summary.assign(ending=ended), f"{cell.title}: {method}, {_seeds(seeds)}", shown)
     if summary["collapsed"].any():
         print("collapsed: balanced accuracy below 0.53, hardly more than one answer for everybody")
-    folder = out or Path("runs") / f"sweep-{method}-{cell.name}"
     write_atomic(folder / "sweep.csv", as_csv(summary.drop(columns="trace")).encode())
-    command = (
-        f"fairsilo sweep --method {method} --epsilons {','.join(f'{v:g}' for v in values)} "
-        f"--data {data} --partition {partition} --model {model} --seeds {seeds} --solver {solver}"
-    )
+    named = f"sweep --method {method} --epsilons {','.join(f'{v:g}' for v in values)}"
+    command = _command(named, given, model, seeds, solver)
     page = sweep_page(cell, method, summary, command, solver, seeds)
     write_atomic(folder / "report.html", page.encode())
     print(f"results: {folder} (open report.html)")
@@ -147,6 +150,7 @@ def reproduce(
         "experiments/results"
     ),
     data_dir: DataDir = None,
+    data: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """The whole paper: both tables, both figures, the theorems. Finished parts are kept."""
     from fairsilo.experiment.figures import draw_all
@@ -154,6 +158,11 @@ def reproduce(
     from fairsilo.experiment.reproduce import publish, run_parts
     from fairsilo.experiment.results import Results
 
+    if data is not None:
+        raise FairSiloError(
+            f"`reproduce` computes the paper's own tables: for {data} use `fairsilo compare --data "
+            f"{data}` or `fairsilo sweep --data {data}`"
+        )
     _known("solver", solver, ("fast", "agp"))
     cells = [find(name) for name in only] if only else CELLS
     results = Results(out)
@@ -187,15 +196,39 @@ def reproduce(
     print(f"{computed} parts computed in {minutes:.1f} min; results: {out} (open report.html)")
 
 
-def _cell(data: str, partition: str, model: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    from fairsilo.data.datasets import find as find_data
-    from fairsilo.experiment.grid import find
+def _cell(given: dict[str, Any], model: str) -> Cell:
+    """The paper's, where nothing is said but its own options; else one of the given table."""
+    from fairsilo.data import DATASETS
+    from fairsilo.experiment.grid import Cell, find
 
-    find_data(data)
-    _known("partition", partition, ("iid", "skewed"))
     _known("model", model, ("lr", "mlp"))
-    setting = "iid" if partition == "iid" else "non-iid"
-    return find(f"{data}-{'lr' if model == 'lr' else 'nn'}-{setting}")
+    options = options_from(given)
+    name = "lr" if model == "lr" else "nn"
+    said = {word.split()[0] for word in typed(given)}
+    partition = options.partition
+    paper = options.data in DATASETS and not said - {"--data", "--partition", "--data-dir"}
+    if not paper or partition not in ("iid", "skewed"):
+        return Cell(options.data, name, "own", options)
+    return find(f"{options.data}-{name}-{'iid' if partition == 'iid' else 'non-iid'}")
+
+
+def _tables(cell: Cell, given: dict[str, Any], seeds: int, validation: bool) -> Tables:
+    """The rows of every seed, read and checked."""
+    from fairsilo.experiment.cell import check_measurable
+    from fairsilo.experiment.reproduce import Tables
+
+    tables = Tables(cell, given["data_dir"], range(_positive("--seeds", seeds)))
+    with warnings_as_typed():
+        tables.prepare(validation)
+    check_measurable([*tables.full, *(tables.held if validation else ())])
+    return tables
+
+
+def _command(name: str, given: dict[str, Any], model: str, seeds: int, solver: str) -> str:
+    """What was typed, without the folder of this machine's files."""
+    said = typed({**given, "data_dir": None})
+    own = [f"--model {model} --seeds {seeds} --solver {solver}"]
+    return " ".join([f"fairsilo {name}", *said, *own])
 
 
 def _known(option: str, value: str, known: tuple[str, ...]) -> None:

@@ -24,8 +24,8 @@ def warnings_as_typed() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", FairSiloWarning)
         yield
-    for one in told:
-        print(f"fairsilo: warning: {as_typed(str(one.message))}", file=sys.stderr)
+    for text in dict.fromkeys(str(one.message) for one in told):
+        print(f"fairsilo: warning: {as_typed(text)}", file=sys.stderr)
 
 
 def flags() -> Iterator[tuple[str, str]]:

@@ -106,15 +106,13 @@ def _number(told: str) -> str:
 
 def _command(given: dict[str, Any], own: dict[str, Any]) -> str:
     """What could have been typed instead."""
-    from fairsilo.cli.shared_options import OPTIONS
+    from fairsilo.cli.shared_options import typed
 
     words = ["fairsilo flower init"]
     for name, value in own.items():
         several = value if isinstance(value, list) else [value]
         words += [f"--{name} {shlex.quote(str(one))}" for one in several if one is not None]
-    for name, value in given.items():
-        if value not in (None, OPTIONS[name].default):
-            words.append(f"--{name.replace('_', '-')} {shlex.quote(str(value))}")
+    words += typed(given)
     return " \\\n  ".join(words)
 
 

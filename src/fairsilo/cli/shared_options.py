@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -211,8 +212,19 @@ AGREED = tuple(
 """Those that a federation file fixes."""
 
 
-def takes(names: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command these options; it gets their values as one dictionary, `given`."""
+TABLE = tuple(
+    name for name, one in OPTIONS.items() if one.panel in (DATA, WHO) and name != "client_names"
+)
+"""Those that say which rows there are, and who holds them."""
+
+
+def takes(
+    names: Iterable[str], **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options; it gets their values as one dictionary, `given`.
+
+    `defaults` are the command's own.
+    """
     names = tuple(names)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -222,7 +234,9 @@ def takes(names: Iterable[str]) -> Callable[[Callable[..., None]], Callable[...,
             for one in signature.parameters.values()
             if one.name != "given"
         ]
-        parameters = [*(OPTIONS[name].parameter(name) for name in names), *own]
+        shared = [OPTIONS[name].parameter(name) for name in names]
+        shared = [one.replace(default=defaults.get(one.name, one.default)) for one in shared]
+        parameters = [*shared, *own]
 
         @wraps(command)
         def call(**values: Any) -> None:
@@ -241,7 +255,7 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
     from fairsilo.run.constraints import limits_of, names_of
 
     values = {**given, **more}
-    epsilon, groups = values.pop("epsilon"), values.pop("groups")
+    epsilon, groups = values.pop("epsilon", None), values.pop("groups")
     if epsilon is not None:
         if values["target_deo"] is not None:
             raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
@@ -250,7 +264,8 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
     for name in LISTS:
         given_names = values.pop(name, None)
         values[name] = () if given_names is None else names_of(name, given_names)
-    values["dp_split"] = shares(values["dp_split"])
+    if "dp_split" in values:
+        values["dp_split"] = shares(values["dp_split"])
     return Options(**values)
 
 
@@ -264,6 +279,16 @@ def shares(text: str) -> tuple[float, float, float]:
             "0.1,0.75,0.15"
         ) from None
     return encoder, objective, constraint
+
+
+def typed(given: dict[str, Any]) -> list[str]:
+    """The options that are not at their defaults, as they are typed."""
+    words = []
+    for name, value in given.items():
+        if value not in (None, OPTIONS[name].default):
+            flag = f"--{name.replace('_', '-')}"
+            words.append(flag if value is True else f"{flag} {shlex.quote(str(value))}")
+    return words
 
 
 def option(name: str) -> Any:

@@ -10,10 +10,12 @@ import numpy as np
 
 from fairsilo.compute import jax
 from fairsilo.engine import Pooled, solve_many
+from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally, summary
 from fairsilo.experiment.details import by_client, group_rates, intervals, sent, trace
 from fairsilo.experiment.grid import Cell
-from fairsilo.fairness import Estimator
+from fairsilo.fairness.constraint import count_cells
+from fairsilo.fairness.weigh import totals_of
 from fairsilo.method import METHODS, Trained
 from fairsilo.method.base import solved, who_takes_part
 from fairsilo.method.fedavg import unconstrained
@@ -23,9 +25,8 @@ from fairsilo.partition.hold_out import hold_out as set_aside
 from fairsilo.predictor.answers import on_rows
 from fairsilo.question import Problem
 from fairsilo.run.measure import constant_metrics, constant_tally
-from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.problem import plan
+from fairsilo.run.problem import check_rows, plan
 from fairsilo.solver import Agp, Solver
 
 Row = dict[str, Any]
@@ -48,16 +49,8 @@ class Draw:
 
 
 def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
-    """The cell's data, dealt out with this seed; `mean` is the paper's estimator."""
-    return prepare(
-        Options(
-            data=cell.data,
-            data_dir=data_dir,
-            partition="iid" if cell.setting == "iid" else "skewed",
-            seed=seed,
-            estimator="mean",
-        )
-    )
+    """The cell's data, dealt out with this seed."""
+    return prepare(cell.options(seed, data_dir))
 
 
 def hold_out(prepared: Prepared, seed: int) -> Prepared:
@@ -67,6 +60,35 @@ def hold_out(prepared: Prepared, seed: int) -> Prepared:
     """
     rest, aside = set_aside(prepared.federation, seed)
     return replace(prepared, federation=rest, test_x=aside.x, test_y=aside.y, test_s=aside.s)
+
+
+def refused(cell: Cell, method: str, draw: Draw) -> str:
+    """Why a method cannot be compared on these rows; empty where it can."""
+    if method == "constant":
+        return ""
+    spec, prepared = METHODS[method.removesuffix("-conditional")], draw.prepared
+    options = replace(cell.options(draw.seed), method=spec.name)
+    try:
+        spec.check(plan(options, prepared))
+        check_rows(options, prepared, totals_of(prepared.federation, prepared.constraints))
+    except FairSiloError as error:
+        return str(error)
+    return ""
+
+
+def check_measurable(draws: Sequence[Draw]) -> None:
+    """Refuse test or validation rows that lack a compared group: no fairness is known of them."""
+    for draw in draws:
+        prepared = draw.prepared
+        shape = len(prepared.schema.groups), len(prepared.schema.classes)
+        cells = count_cells(prepared.test_y, prepared.test_s, *shape)
+        for pair in prepared.compared:
+            if not all(cells[side].any() for side in pair.sides(*shape)):
+                raise FairSiloError(
+                    f"seed {draw.seed} has no {draw.split} row on a side of "
+                    f"{prepared.describe(pair)}, so that its fairness is not known: choose other "
+                    "`groups` or another `protected_class`, or give more rows"
+                )
 
 
 def run_method(
@@ -135,11 +157,10 @@ def _constant(draw: Draw) -> Row:
 def posed_of(
     cell: Cell, prepared: Prepared, solver: tuple[Solver, int], seed: int, epsilon: float
 ) -> Posed:
-    """The cell's problem on a draw, by the paper's estimator."""
-    name = "lr" if cell.model == "lr" else "mlp"
-    options = Options(data=cell.data, model=name, seed=seed, estimator="mean", epsilon=epsilon)
+    """The cell's problem on a draw."""
     by, rounds = solver
-    problem = replace(plan(options, prepared), epsilon=epsilon, solver=by, rounds=rounds)
+    posed = plan(cell.options(seed), prepared)
+    problem = replace(posed, epsilon=epsilon, solver=by, rounds=rounds)
     return problem, Pooled(prepared.federation)
 
 
@@ -159,10 +180,8 @@ def _train(
     elif method == "st":
         yield from _batched(train_many, posed, settings)
     elif spec is not None and spec.shared:
-        estimator: Estimator = spec.estimator or "mean"
-        yield from _batched(
-            _solve_many, [(replace(one, estimator=estimator), at) for one, at in posed], settings
-        )
+        by = [(replace(one, estimator=spec.estimator or one.estimator), at) for one, at in posed]
+        yield from _batched(_solve_many, by, settings)
     else:
         if not base:
             free = [(unconstrained(one), at) for one, at in posed]

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairsilo.evaluate import Tally, clients_of
-from fairsilo.evaluate.intervals import Interval, largest_of, newcombe, wilson
+from fairsilo.evaluate.intervals import LEVEL, Interval, largest_of, newcombe, wilson
+from fairsilo.evaluate.metrics import rate_sides
 from fairsilo.experiment.endings import RATE
 from fairsilo.method import Trained
 from fairsilo.run.measure import bytes_sent
@@ -22,36 +23,37 @@ POINTS = 60
 
 
 def intervals(prepared: Prepared, tally: Tally) -> dict[str, float | None]:
-    """95 % intervals of accuracy (Wilson) and fairness (Newcombe, of the gap in rates)."""
-    (pair,) = prepared.cell_pairs
-    counts = [
-        int(side[group, pair.c])
-        for group in (pair.a, pair.b)
-        for side in (tally.right, tally.cells)
-    ]
-    gap = newcombe(*counts)
-    size = None if gap is None else largest_of([gap], [gap])
-    spans = {
+    """95 % intervals of accuracy (Wilson) and fairness (Newcombe, of the largest gap in rates)."""
+    gaps = []
+    # Of several pairs the lower end of the largest gap needs a stricter level.
+    for level in (LEVEL, 1 - (1 - LEVEL) / len(prepared.compared)):
+        sides = (rate_sides(tally, pair) for pair in prepared.compared)
+        gaps.append([newcombe(round(g), m, round(h), n, level) for (m, g, _), (n, h, _) in sides])
+    spans, strict = ([one for one in level if one is not None] for level in gaps)
+    size = largest_of(spans, strict) if len(spans) == len(prepared.compared) else None
+    found = {
         "accuracy": wilson(int(tally.right.sum()), int(tally.cells.sum())),
         "fairness": None if size is None else Interval(1 - size.high, 1 - size.low),
     }
     return {
         f"{name}_{end}": None if span is None else float(getattr(span, end))
-        for name, span in spans.items()
+        for name, span in found.items()
         for end in ("low", "high")
     }
 
 
 def group_rates(prepared: Prepared, tally: Tally) -> dict[str, float]:
-    """For each compared group, the share of its protected-class rows that is recognised."""
-    schema = prepared.schema
-    protected = schema.classes.index(prepared.protected_class)
-    rows = [schema.groups.index(name) for name in prepared.groups]
+    """For each compared group, the share of its rows of each protected class that is recognised."""
+    schema, shape = prepared.schema, tally.cells.shape
+    compared = np.any([pair.sides(*shape)[0] for pair in prepared.compared], axis=(0, 1))
+    protected = np.flatnonzero(compared)
+    rates = tally.right / np.maximum(tally.cells, 1)
     return {
-        f"{RATE}{schema.groups[row]}": float(
-            tally.right[row, protected] / tally.cells[row, protected]
+        f"{RATE}{name}" + f", {schema.classes[c]}" * (len(protected) > 1): float(
+            rates[schema.groups.index(name), c]
         )
-        for row in rows
+        for name in prepared.groups
+        for c in protected
     }
 
 

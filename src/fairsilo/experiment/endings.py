@@ -1,11 +1,11 @@
 """How trainings ended: which are lost, and which count as converged.
 
 A training is lost, and its models get no figures, if the solver diverged or ended worse than the
-trivial model theta = 0, which predicts one half for every row, has the loss ln 2 in every group and
-so satisfies every constraint. Worse means `loss + violation > ln 2`. ST's loss is a mean over
-clients, which can hide one lost client; so if the exact optimum is known (logistic regression, from
-Newton), a training that ends more than 0.1 above it, violation included, is lost, too. All of this
-is measured on training rows.
+trivial model theta = 0, which gives all C classes the same chance in every row, has the loss ln C
+in every group and so satisfies every constraint. Worse means `loss + violation > ln C`. ST's loss
+is a mean over clients, which can hide one lost client; so if the exact optimum is known (logistic
+regression, from Newton), a training that ends more than 0.1 above it, violation included, is lost,
+too. All of this is measured on training rows.
 
 A training has converged if its solver says so or, if the optimum is known, if it is at most 1e-4
 above it with a violation of at most 1e-3: the paper's solver comes to rest at
@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-KNOWS_NOTHING = math.log(2)
 LOST = 0.1
 LOSS_LEFT = 1e-4
 VIOLATION_LEFT = 1e-3
@@ -41,7 +40,9 @@ def is_detail(column: str) -> bool:
     return column.startswith((RATE, "client_")) or column.endswith(("_low", "_high"))
 
 
-def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd.DataFrame:
+def without_lost(
+    table: pd.DataFrame, optimum: pd.DataFrame | None = None, classes: int = 2
+) -> pd.DataFrame:
     """The models of a part; those of a lost training have status `diverged` and no figures.
 
     `optimum` is the same part solved exactly.
@@ -49,7 +50,7 @@ def without_lost(table: pd.DataFrame, optimum: pd.DataFrame | None = None) -> pd
     if "status" not in table:
         return table
     ended = table["loss"] + table["violation"]
-    lost = (table["status"] == "diverged") | ~(ended <= KNOWS_NOTHING)
+    lost = (table["status"] == "diverged") | ~(ended <= math.log(classes))
     if optimum is not None:
         above = loss_gap(table, optimum) + table["violation"].to_numpy()
         lost |= above > LOST

@@ -1,11 +1,15 @@
 """The paper's experiments: twelve cells, seven methods, grids of settings."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from importlib import resources
+from pathlib import Path
 
 import pandas as pd
 
 from fairsilo.errors import FairSiloError
+from fairsilo.run.options import Options
 from fairsilo.solver import Agp, Lbfgs, Newton, Solver
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -34,15 +38,21 @@ class Cell:
     """lr or nn, the paper's names."""
     setting: str
     """iid or non-iid."""
+    own: Options | None = None
+    """The data of a comparison that is not the paper's: an own table, or other clients."""
 
     @property
     def name(self) -> str:
         """adult-lr-iid, as `only` takes it."""
+        if self.own is not None:
+            return f"{Path(self.data).stem}-{self.model}"
         return f"{self.data}-{self.model}-{self.setting}"
 
     @property
     def title(self) -> str:
         """As in the paper's captions: ADULT (IID), LR."""
+        if self.own is not None:
+            return f"{Path(self.data).name}, {self.model.upper()}"
         setting = "IID" if self.setting == "iid" else "non-IID"
         return f"{self.data.upper()} ({setting}), {self.model.upper()}"
 
@@ -50,6 +60,20 @@ class Cell:
         """The rows of a table of results that are about this cell."""
         own = {"setting": self.setting, "dataset": self.data, "model": self.model}
         return table[(table[list(own)] == pd.Series(own)).all(axis=1)]
+
+    def options(self, seed: int, data_dir: Path | None = None) -> Options:
+        """What is trained; `mean` is the paper's estimator."""
+        model = "lr" if self.model == "lr" else "mlp"
+        if self.own is not None:
+            return replace(self.own, model=model, seed=seed)
+        return Options(
+            data=self.data,
+            data_dir=data_dir,
+            partition="iid" if self.setting == "iid" else "skewed",
+            model=model,
+            seed=seed,
+            estimator="mean",
+        )
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -95,7 +119,8 @@ def settings(cell: Cell, method: str) -> tuple[float, ...]:
     network = cell.model == "nn"
     if method == "fedfair":
         more = (0.005, 0.1) if network else (0.005, 0.02, 0.05, 0.07, 0.1)
-        return _with_paper(cell, method, (*FIGURE_2[cell.data, cell.model], *more))
+        known = FIGURE_2.get((cell.data, cell.model), FIGURE_2["adult", cell.model])
+        return _with_paper(cell, method, (*known, *more))
     if method == "lco":
         wide = (0.1, 0.3, 0.6, 0.8, 1.0)
         return _with_paper(cell, method, wide if network else (0.05, 0.2, 0.4, 0.5, *wide))

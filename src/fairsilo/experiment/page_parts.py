@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fairsilo.experiment.grid import SEEDS, TITLES, Cell
 from fairsilo.report.blocks import Column, paragraph, table
 from fairsilo.report.charts import Dot, Line, Point, dots, lines, scatter
 from fairsilo.report.html import Child, Html, el
+from fairsilo.run.options import Options
 
 ORDER = tuple(TITLES[name] for name in reversed((
     "eo-conditional", "eo", "ceo", "fedavg", "af", "st", "lco", "fedfair",
@@ -22,7 +24,7 @@ ORDER = tuple(TITLES[name] for name in reversed((
 STRONG = TITLES["fedfair"]
 
 METHOD_WORDS = {
-    "FedFair": "All clients train one model together, under one limit on the mean of their gaps.",
+    "FedFair": "All clients train one model together, under one limit on the groups' gap.",
     "LCO": "One model, and a limit on the gap of every client's own rows.",
     "ST": "Separate training: every client trains alone on its own rows, under its own limit.",
     "AF": "AgnosticFair: rows are reweighed against the worst mixture of clients, with a limit "
@@ -140,13 +142,31 @@ def seeds_text(count: int = len(SEEDS)) -> str:
 
 def about(cell: Cell) -> Html:
     """An explanation of a cell's name."""
+    model = "logistic regression" if cell.model == "lr" else "a network with layers of 8 and 4"
+    if cell.own is not None:
+        return paragraph(f"{Path(cell.data).name}, {model}; {_own_rows(cell.own)}")
     split = (
         "every client has rows like everybody's"
         if cell.setting == "iid"
         else "clients differ: one class makes up about 80% of a client's rows (label-skewed)"
     )
-    model = "logistic regression" if cell.model == "lr" else "a network with layers of 8 and 4"
     return paragraph(f"{cell.data.upper()}, {model}; {split}.")
+
+
+def _own_rows(options: Options) -> str:
+    """Who holds the rows of an own table, and what differs between its seeds."""
+    if options.client is not None or Path(options.data).is_dir():
+        held = f"clients as column {options.client} says" if options.client else "a file per client"
+        drawn = options.split is None
+    else:
+        held, drawn = f"rows dealt out to the clients ({options.partition})", True
+    differs = (
+        "every seed draws anew"
+        if drawn
+        else f"the columns {options.client} and {options.split} fix who holds and who tests a row, "
+        "so that seeds differ in what methods draw only, and the spread says nothing of the rows"
+    )
+    return f"{held}; gaps over all rows (estimator {options.estimator}); {differs}."
 
 
 def sure_dots(title: str, name: str, rows: Sequence[Row], names: Sequence[str]) -> Html:

@@ -60,6 +60,11 @@ class Tables:
             ]
         return self._held
 
+    @property
+    def classes(self) -> int:
+        """How many classes the label has."""
+        return len(self.full[0].prepared.schema.classes)
+
     def prepare(self, validation: bool) -> None:
         """Compute the cached properties before several threads use them."""
         _ = self.full, self.held if validation else None

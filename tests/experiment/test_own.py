@@ -1,0 +1,114 @@
+"""compare and sweep on a table of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairsilo.cli.experiment import _cell
+from fairsilo.cli.shared_options import OPTIONS, TABLE
+from fairsilo.data import make_table
+from fairsilo.errors import FairSiloError
+from fairsilo.evaluate import Tally
+from fairsilo.evaluate.intervals import LEVEL, newcombe
+from fairsilo.experiment.cell import Draw, check_measurable, hold_out, prepare_cell, refused
+from fairsilo.experiment.details import group_rates, intervals
+from fairsilo.experiment.grid import METHODS, Cell, settings
+from fairsilo.experiment.page_parts import about
+from tests.cli.conftest import Program
+
+
+def given(**said: object) -> dict[str, object]:
+    """The options of a table, all others at their defaults."""
+    return {**{name: OPTIONS[name].default for name in TABLE}, **said}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Cell:
+    """Three groups, two classes, three clients by a column."""
+    table = make_table(rows=600, silos=3, groups=3, seed=1)
+    table.to_csv(tmp_path / "own.csv", index=False)
+    columns = {"label": "label", "group": "group", "protected_class": "1", "client": "client"}
+    return _cell(given(data=str(tmp_path / "own.csv"), **columns), "lr")
+
+
+def test_only_the_papers_own_options_are_its_cells() -> None:
+    assert _cell(given(data="adult"), "lr").name == "adult-lr-iid"
+    assert _cell(given(data="adult", partition="skewed", data_dir=Path("x")), "mlp").own is None
+    other = _cell(given(data="adult", clients=7), "lr")
+    assert other.own is not None
+    assert other.options(3).clients == 7
+    assert other.options(3).seed == 3
+    assert _cell(given(data="adult", partition="dirichlet"), "lr").own is not None
+    for method in METHODS:
+        assert settings(other, method)
+
+
+def test_methods_for_one_pair_are_left_out_with_the_reason(own: Cell) -> None:
+    draw = Draw(0, "test", prepare_cell(own, 0, None))
+    why = {method: refused(own, method, draw) for method in (*METHODS, "constant")}
+    assert {method for method, text in why.items() if text} == {"eo", "eo-conditional", "ceo", "af"}
+    assert all("there are 3 pairs" in text for text in why.values() if text)
+    assert own.own is not None
+    two = replace(own, own=replace(own.own, groups=("g0", "g1")))
+    pair = Draw(0, "test", prepare_cell(two, 0, None))
+    assert not any(refused(two, method, pair) for method in METHODS)
+
+
+def test_intervals_and_rates_of_several_pairs(own: Cell) -> None:
+    prepared = prepare_cell(own, 0, None)
+    y, s = prepared.test_y, prepared.test_s
+    labels = np.where(np.arange(len(y)) % 3 == 0, 1 - y, y)
+    tally = Tally.of(y, s, labels, np.zeros(len(y)), groups=3, classes=2)
+    right = [int(((labels == y) & (s == g) & (y == 1)).sum()) for g in range(3)]
+    rows = [int(((s == g) & (y == 1)).sum()) for g in range(3)]
+    rates = group_rates(prepared, tally)
+    assert list(rates.values()) == pytest.approx([h / m for h, m in zip(right, rows, strict=True)])
+    found = intervals(prepared, tally)
+    spans = [
+        newcombe(right[a], rows[a], right[b], rows[b], LEVEL) for a, b in ((0, 1), (0, 2), (1, 2))
+    ]
+    widest = max(max(abs(one.low), abs(one.high)) for one in spans if one is not None)
+    assert found["fairness_low"] == pytest.approx(1 - widest)
+    assert found["fairness_high"] is not None
+    assert found["fairness_high"] > 1 - max(rates.values()) + min(rates.values())
+
+
+def test_rows_without_a_group_to_measure_are_refused(own: Cell) -> None:
+    draw = Draw(4, "test", prepare_cell(own, 4, None))
+    held = Draw(4, "validation", hold_out(draw.prepared, 4))
+    check_measurable([draw, held])
+    gone = draw.prepared.test_s == 2
+    without = replace(
+        draw.prepared,
+        test_x=draw.prepared.test_x[~gone],
+        test_y=draw.prepared.test_y[~gone],
+        test_s=draw.prepared.test_s[~gone],
+    )
+    with pytest.raises(FairSiloError, match="seed 4 has no validation row"):
+        check_measurable([draw, Draw(4, "validation", without)])
+
+
+def test_a_page_says_what_seeds_mean(own: Cell) -> None:
+    assert own.own is not None
+    assert "every seed draws anew" in str(about(own))
+    fixed = replace(own, own=replace(own.own, split="part"))
+    assert "says nothing of the rows" in str(about(fixed))
+
+
+@pytest.mark.slow
+def test_a_sweep_of_an_own_table(own: Cell, quick: Program, tmp_path: Path) -> None:
+    done = quick(
+        "sweep", "--data", "own.csv", "--label", "label", "--group", "group", "--protected-class",
+        "1", "--client", "client", "--epsilons", "0.01,0.3", "--seeds", "1", "--out", "swept",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    swept = pd.read_csv(tmp_path / "swept" / "sweep.csv")
+    assert swept["epsilon"].tolist() == [0.01, 0.3]
+    assert swept.filter(like="rate: ").shape[1] == 3
+    page = (tmp_path / "swept" / "report.html").read_text()
+    assert "--client client" in page
