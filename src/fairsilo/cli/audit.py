@@ -125,7 +125,7 @@ def audit(
     from fairsilo.auditor import AuditOptions, execute, write
     from fairsilo.auditor.ongoing import appended, earlier
     from fairsilo.cli.audit_show import show_audit
-    from fairsilo.cli.train import check_out
+    from fairsilo.cli.out import check_out
     from fairsilo.run.constraints import names_of
 
     options = AuditOptions(

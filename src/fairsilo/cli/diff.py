@@ -34,7 +34,7 @@ def diff(
 
     from fairsilo.auditor.diff import diff as side_by_side
     from fairsilo.cli.flags import as_typed
-    from fairsilo.cli.train import check_file
+    from fairsilo.cli.out import check_file
     from fairsilo.data import write_atomic
     from fairsilo.report.diff import diff_page
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairsilo.cli.flags import as_typed, warnings_as_typed
+from fairsilo.cli.out import check_out
 from fairsilo.cli.shared_options import TABLE, DataDir, options_from, takes, typed
-from fairsilo.cli.train import check_out
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ def explain(
     out: Annotated[Path, typer.Option(help="Where to write the terms (.csv or .parquet).")],
 ) -> None:
     """Say for each row which terms made its score: what every column adds to the log-odds."""
-    from fairsilo.cli.train import check_file
+    from fairsilo.cli.out import check_file
     from fairsilo.run.explain import explain_table
     from fairsilo.run.predict import write_table
 

@@ -33,7 +33,7 @@ def export(
             "--to sklearn needs no file: in Python, fairsilo.load reads the run folder itself "
             f"(fairsilo.load({str(model)!r})) and returns a fitted classifier"
         )
-    from fairsilo.cli.train import check_file
+    from fairsilo.cli.out import check_file
     from fairsilo.data import write_atomic
     from fairsilo.run import load
     from fairsilo.run.options import choose

@@ -30,7 +30,7 @@ def predict(
     import sys
     from dataclasses import replace
 
-    from fairsilo.cli.train import check_file
+    from fairsilo.cli.out import check_file
     from fairsilo.run.constraints import names_of
     from fairsilo.run.predict import score_table, write_table
     from fairsilo.run.store import load

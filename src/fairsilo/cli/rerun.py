@@ -1,5 +1,7 @@
 """`fairsilo rerun`."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from fairsilo.cli.config import NAMES, PARAMETERS, write_config
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def takes(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command these options; it gets their values as one dictionary, `given`.
 
-    `defaults` are the command's own.
+    `defaults` are the command's own. All its options can also stand in a file (`--config`).
     """
     names = tuple(names)
 
@@ -236,10 +237,14 @@ def takes(
         ]
         shared = [OPTIONS[name].parameter(name) for name in names]
         shared = [one.replace(default=defaults.get(one.name, one.default)) for one in shared]
-        parameters = [*shared, *own]
+        parameters = [*PARAMETERS, *shared, *own]
 
         @wraps(command)
         def call(**values: Any) -> None:
+            _, written = (values.pop(name) for name in NAMES)
+            if written is not None:
+                write_config(written, values)
+                return
             command(given={name: values.pop(name) for name in names}, **values)
 
         call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

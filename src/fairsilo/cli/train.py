@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from contextlib import nullcontext
@@ -12,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from fairsilo.cli.failures import checked_failures, failures
+from fairsilo.cli.out import check_out
 from fairsilo.cli.shared_options import HOW, OPTIONS, OUT, options_from, takes
-from fairsilo.errors import FairSiloError
 
 
 @takes(OPTIONS)
@@ -99,26 +98,3 @@ def train(
     if failed:
         print(f"fairsilo: the run is {' and '.join(failed)} (--fail-on)", file=sys.stderr)
         raise typer.Exit(3)
-
-
-def check_out(folder: Path) -> None:
-    """Refuse, before training, a folder that cannot be made or written; nothing is made yet."""
-    try:
-        there = next(part for part in (folder, *folder.absolute().parents) if part.exists())
-    except OSError as error:
-        raise FairSiloError(
-            f"--out {folder} cannot be used ({error.strerror}): give another folder"
-        ) from None
-    if not there.is_dir():
-        raise FairSiloError(f"--out {folder}: {there} is a file, so give another folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise FairSiloError(f"--out {folder}: you may not write in {there}, so give another folder")
-
-
-def check_file(path: Path) -> None:
-    """Refuse, before any work, a file that cannot be written."""
-    check_out(path.parent)
-    if path.is_dir():
-        raise FairSiloError(f"--out {path} is a folder: name a file in it")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise FairSiloError(f"--out {path}: you may not write it, so give another file")
