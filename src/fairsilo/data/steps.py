@@ -134,18 +134,6 @@ def _merged(
     return kept
 
 
-def _edge(edges: Floats, counts: Floats, left: int, right: int, target: float) -> float:
-    """A short number between two cells, one of them the last of a step, the other the next's first.
-
-    Where the cells touch it may be a little inside one of them, unless that is a spike.
-    """
-    low, high = float(edges[left]), float(edges[right - 1])
-    if low == high and left > 0 and right < len(edges) and counts[[left, right]].max() < target:
-        slack = min(low - edges[left - 1], edges[right] - high) / 2
-        low, high = low - slack, high + slack
-    return _short(low, high)
-
-
 def _short(low: float, high: float) -> float:
     """The number of fewest digits from low to high, near the middle."""
     middle = (low + high) / 2

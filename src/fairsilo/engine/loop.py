@@ -79,4 +79,6 @@ def drive(
             if watch:
                 watch(len(log), state.record)
     history = Record.stacked(log)
-    return Outcome(np.asarray(state.theta), Status(int(state.status)), len(log), history)
+    # Newton keeps the sums of the point at which it stands.
+    hess = getattr(getattr(state, "sums", None), "hess", None)
+    return Outcome(np.asarray(state.theta), Status(int(state.status)), len(log), history, hess)

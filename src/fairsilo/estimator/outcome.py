@@ -1,7 +1,7 @@
 """What a fit leaves: one table of the rounds, one of the constraints, the reason it ended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from fairsilo.run.private import begin, private_ending, spent, without
 from fairsilo.run.problem import plan
 from fairsilo.run.store import history
 from fairsilo.run.tallies import tally_of
-from fairsilo.run.train import Run, settle_here
+from fairsilo.run.terms import terms_of
+from fairsilo.run.train import Run, settle_here, terms_here
 from fairsilo.run.train import train as train_by
 
 
@@ -41,6 +42,8 @@ class Fitted:
     """What a private fit spent, as `dp` in metrics.json."""
     warnings: tuple[str, ...] = ()
     """That the model is of little use."""
+    terms: list[dict[str, Any]] = field(default_factory=list)
+    """What every term adds to a score, as in model.json."""
 
 
 def train(
@@ -65,6 +68,7 @@ def train(
         why = worth(tally, prepared.schema.classes, common)["why"]
         told = [] if why is None else [f"on the training rows the model is {why}"]
         reason = "; ".join([reason, *idle_limit(options, problem, trained.outcome)])
+        terms = terms_here(options, prepared, settled, trained, None, engine)
     else:
         told = []
         problem, private = begin(options, prepared, mechanism)
@@ -75,6 +79,7 @@ def train(
         tolerance = private.under_noise(without(options, problem)).solver.tolerance
         plain = ending(trained.outcome, tolerance, tally, prepared.schema.classes)
         reason = private_ending(trained.outcome, plain)
+        terms = terms_of(prepared.encoder, trained, None, None, 1.0)
         dp = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
     return Fitted(
         prepared,
@@ -84,6 +89,7 @@ def train(
         reason,
         dp,
         tuple(told),
+        terms,
     )
 
 

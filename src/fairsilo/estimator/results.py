@@ -11,9 +11,11 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from fairsilo.arrays import Floats
+from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.fitted_state import Kept
 from fairsilo.estimator.inputs import sensitive_of
 from fairsilo.estimator.outcome import Fitted
+from fairsilo.estimator.picture import Picture
 from fairsilo.run import store
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
@@ -54,6 +56,18 @@ class Results:
             found[f"found {one}"] = right[of].groupby(named[of]).mean()
         return found.rename_axis("group")
 
+    def plot(self) -> Picture:
+        """A picture of the model: what every term adds to the log-odds, as in report.html.
+
+        A notebook shows it, and its method `save` writes one HTML file. For ``lr`` and
+        ``additive`` with two classes. What the model without the limit would say, with its 95 %
+        bands, is drawn beside it where fitting went by that model: with ``penalty="auto"``, the
+        default of ``additive``. The picture of ``method="fedavg"`` has bands in any case.
+        """
+        check_is_fitted(self)
+        with as_value_errors():
+            return Picture(self._described)
+
     def save(self, folder: str | Path) -> None:
         """Write a run folder without figures: for `fairsilo.load`, `predict` and `export`."""
         check_is_fitted(self)
@@ -79,4 +93,5 @@ def described(options: Options, prepared: Prepared, fitted: Fitted) -> dict[str,
         "compared": store.compared(run),
         "trained": trained,
         "client_names": list(names),
+        **({"terms": fitted.terms} if fitted.terms else {}),
     }

@@ -156,7 +156,7 @@ class Network:
                     # one of them, show that one's part.
                     theta = self.theta
         history = Record.stacked(records)
-        return Outcome(ended.theta, ended.status, len(records), history)
+        return replace(ended, rounds=len(records), history=history)
 
     def watch(self, number: int, record: Record) -> None:
         """Tell of a round."""

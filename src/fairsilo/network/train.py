@@ -38,7 +38,7 @@ from fairsilo.run.problem import (
     pose,
 )
 from fairsilo.run.settle import settle
-from fairsilo.run.train import train, unlimited
+from fairsilo.run.train import terms_here, train, unlimited
 
 SET_UP = ("columns", "histogram", "crossings", "counts", "spread", "noisy-columns", "noisy-counts")
 """The kinds of questions that come before the rounds, or again after a loss."""
@@ -91,6 +91,7 @@ def train_over(
     theta = trained.outcome.theta if trained.predictors else np.zeros(0)
     seen, found = _seen(options, posed, problem, trained, theta, engine)
     rounds = [entry for entry in engine.entries if entry.vector is not None and _is_round(entry)]
+    free = None
     if baseline and agreed.spec.limited:
         problem_here = plan(options, posed)
         free = unlimited(options, posed, settled, engine)
@@ -114,7 +115,8 @@ def train_over(
             for k, entry in enumerate(rounds)
         ],
     }
-    return Run(options, posed, engine.silos, trained, metrics)
+    terms = terms_here(options, posed, settled, trained, free, engine)
+    return Run(options, posed, engine.silos, trained, metrics, terms)
 
 
 def _ready(options: Options, posed: Posed, engine: Network) -> Problem:

@@ -12,6 +12,7 @@ import pandas as pd
 from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.report.sections.cards import figures, span_of
 from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.sections.terms import changed_most
 from fairsilo.report.sections.verdict import price
 from fairsilo.report.sections.words import ESTIMATORS, MODELS, SOLVERS, name_of
 
@@ -77,6 +78,7 @@ def card(
             "by_group": [_cell(one) for one in facts.cells],
             "pairs": [_pair(name, one) for name, one in zip(names, facts.pairs, strict=True)],
         },
+        "terms": [_term(one) for one in description.get("terms", ())],
         "certificate": metrics.get("certificate"),
         "privacy": {"statement": price(metrics["dp"]), **metrics["dp"]}
         if "dp" in metrics
@@ -113,6 +115,18 @@ def _feature(one: Mapping[str, Any]) -> Card:
     if one["kind"] != "category":
         return {"name": one["name"], "kind": one["kind"]}
     return {"name": one["name"], "kind": "category", "values": len(one["values"])}
+
+
+def _term(one: Mapping[str, Any]) -> Card:
+    """A term of a score that is a sum; where it is known, what the limit changed in it."""
+    place, change = changed_most(one) or (None, None)
+    return {
+        "name": one["name"],
+        "importance": one["importance"],
+        "without_a_limit": one.get("free_importance"),
+        "changed_most_for": place,
+        "by": change,
+    }
 
 
 def _cell(cell: Cell) -> Card:

@@ -16,8 +16,10 @@ UNSAID = (
 
 def card_markdown(card: Card) -> str:
     """The whole card, headings and tables."""
-    sections = (_head, _data, _fairness, _metrics, _groups, _certificate, _privacy, _training)
-    return "\n\n".join(part for make in (*sections, _limits) for part in make(card)) + "\n"
+    sections = (_head, _data, _fairness, _metrics, _groups, _terms, _certificate, _privacy)
+    return (
+        "\n\n".join(part for make in (*sections, _training, _limits) for part in make(card)) + "\n"
+    )
 
 
 def _head(card: Card) -> list[str]:
@@ -142,6 +144,28 @@ def _groups(card: Card) -> list[str]:
         _table(heads, cells, right=2),
         "Differences between groups:",
         _table(gaps, pairs, right=1),
+    ]
+
+
+def _terms(card: Card) -> list[str]:
+    if not card.get("terms"):
+        return []
+    rows = [
+        [
+            _text(one["name"]),
+            _number(one["importance"]),
+            _number(one["without_a_limit"]),
+            _number(one["by"]),
+            _text(one["changed_most_for"] or DASH),
+        ]
+        for one in card["terms"]
+    ]
+    heads = ["term", "importance", "without a limit", "largest change", "for"]
+    return [
+        "## Terms",
+        "The log-odds are an intercept and the sum of these terms. Importance is the standard "
+        "deviation of what a term adds, undecided rows counting most.",
+        _table(heads, rows),
     ]
 
 

@@ -13,6 +13,7 @@ from fairsilo.report.sections.curves import ranking
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.fair import fair
 from fairsilo.report.sections.settings import limits, settings
+from fairsilo.report.sections.terms import terms
 from fairsilo.report.sections.training import training
 from fairsilo.report.sections.verdict import findings, headline, lead
 
@@ -29,6 +30,7 @@ def run_page(
             glance(facts),
             fair(facts),
             *([shown] if (shown := ranking(facts)) is not None else []),
+            *([made] if (made := terms(description)) is not None else []),
             *([certificate(metrics["certificate"])] if "certificate" in metrics else []),
             *(make(facts) for make in (pays, training, settings, limits)),
         ],

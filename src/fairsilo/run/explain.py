@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.arrays import Floats
-from fairsilo.data import Encoder, read_table
-from fairsilo.data.hot import width_of
-from fairsilo.data.schema import Number
+from fairsilo.data import read_table
 from fairsilo.errors import FairSiloError
 from fairsilo.predictor.base import Plain
 from fairsilo.run.store import load
+from fairsilo.run.terms import blocks_of
 
 
 def explain_table(folder: Path, data: Path) -> pd.DataFrame:
@@ -30,20 +29,7 @@ def explain_table(folder: Path, data: Path) -> pd.DataFrame:
     theta: Floats = model.theta
     parts = saved.encoder.transform(frame) * theta[1:]
     columns = {"intercept": np.full(len(frame), theta[0])}
-    start = 0
-    for name, width in terms(saved.encoder):
-        columns[name] = parts[:, start : start + width].sum(axis=1)
-        start += width
+    for block in blocks_of(saved.encoder):
+        columns[block.name] = parts[:, block.places].sum(axis=1)
     found = pd.DataFrame(columns)
     return found.assign(**{f"log-odds {saved.schema.classes[1]}": found.sum(axis=1)})
-
-
-def terms(encoder: Encoder) -> list[tuple[str, int]]:
-    """The name of every term and how many encoded columns it has, in their order."""
-    if encoder.binned is not None:
-        return [(block.name, block.width) for block in encoder.binned.blocks(encoder.schema)]
-    scalings = iter(encoder.scalings)
-    return [
-        (one.name, 1 + next(scalings).missing if isinstance(one, Number) else width_of(one))
-        for one in encoder.schema.features
-    ]

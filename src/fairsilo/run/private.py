@@ -31,6 +31,7 @@ from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import settle
 from fairsilo.run.tallies import test_evidence
+from fairsilo.run.terms import terms_of
 from fairsilo.run.train import Run
 from fairsilo.solver import Outcome, Status, Watch
 
@@ -93,7 +94,8 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     seen.sent["bytes_up"] = 8 * mechanism.numbers * prepared.federation.clients
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["dp"] = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
-    return Run(options, prepared, prepared.client_names, trained, metrics)
+    terms = terms_of(prepared.encoder, trained, None, None, 1.0)
+    return Run(options, prepared, prepared.client_names, trained, metrics, terms)
 
 
 def without(options: Options, problem: Problem) -> Problem:

@@ -57,6 +57,12 @@ class Settled:
     engine: Engine | None = None
     """Those after the silos learned of pairs; None: those from before."""
 
+    @property
+    def fit(self) -> Outcome | None:
+        """The fit without a limit, where it is of all columns: pairs may have come later."""
+        size = self.problem.model.size
+        return self.free if self.free is not None and len(self.free.theta) == size else None
+
 
 def settle(
     options: Options, posed: Posed, problem: Problem, engine: Engine, learn: Learn | None = None

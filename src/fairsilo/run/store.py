@@ -190,6 +190,7 @@ def _describe(run: Run, kind: str) -> dict[str, Any]:
             for key in ("solver", "estimator", "clients", "rounds", "converged", "reason")
         },
         "client_names": run.client_names,
+        **({"terms": run.terms} if run.terms else {}),
     }
 
 

@@ -2,7 +2,8 @@
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fairsilo.data import Encoder
 from fairsilo.engine import Clientwise, Engine
@@ -22,6 +23,7 @@ from fairsilo.run.prepare import Prepared, prepare
 from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import Settled, settle
 from fairsilo.run.tallies import test_evidence
+from fairsilo.run.terms import terms_of
 from fairsilo.solver import Watch
 
 
@@ -34,6 +36,8 @@ class Run:
     client_names: tuple[str, ...]
     trained: Trained
     metrics: Metrics
+    terms: list[dict[str, Any]] = field(default_factory=list)
+    """What every term adds to a score, where it is a sum (`run.terms`)."""
 
 
 def train(
@@ -82,9 +86,26 @@ def unlimited(
 ) -> Trained:
     """The model without a limit, to compare: trained already where the penalty was chosen."""
     problem = replace(plan(options, posed), penalty=settled.problem.penalty)
-    if settled.free is not None and len(settled.free.theta) == problem.model.size:
-        return solved(problem, settled.free)
-    return fedavg(problem, engine, watch)
+    free = settled.fit
+    return fedavg(problem, engine, watch) if free is None else solved(problem, free)
+
+
+def terms_here(
+    options: Options,
+    posed: Posed,
+    settled: Settled,
+    trained: Trained,
+    free: Trained | None,
+    engine: Engine,
+) -> list[dict[str, Any]]:
+    """The terms of the model; beside them those without a limit, where these are known."""
+    if settled.problem.promise is not None:
+        return terms_of(posed.encoder, trained, None, None, 1.0)
+    if not METHODS[options.method].limited:
+        free = trained
+    without = settled.fit if free is None else free.outcome
+    rows = float(engine.count(settled.problem).rows)
+    return terms_of(posed.encoder, trained, without, settled.problem.penalty, rows)
 
 
 def execute(
@@ -113,9 +134,11 @@ def execute(
     seen = seen_here(options, prepared, problem, trained)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += [str(one.message) for one in told]
+    free = None
     if baseline and METHODS[options.method].limited:
         free = unlimited(options, prepared, settled, engine, beside)
         free = decided(options.decide_at, problem, free, engine)
         evidence = [test_evidence(prepared, one, options.seed) for one in free.predictors]
         metrics["unconstrained"] = {"test": on_average(prepared, evidence)}
-    return Run(options, prepared, prepared.client_names, trained, metrics)
+    terms = terms_here(options, prepared, settled, trained, free, engine)
+    return Run(options, prepared, prepared.client_names, trained, metrics, terms)

@@ -113,6 +113,8 @@ class Outcome:
     rounds: int
     history: Record
     """Arrays with one entry per round."""
+    hess: Floats | None = None
+    """The Hessian of the objective at theta, penalty included, where the solver asked for it."""
 
     @property
     def last(self) -> Record:

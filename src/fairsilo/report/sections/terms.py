@@ -1,0 +1,153 @@
+"""The section "What is it made of?": every term of a model whose score is a sum."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairsilo.evaluate.intervals import Interval
+from fairsilo.report.blocks import Column, details, grid, section, table
+from fairsilo.report.charts import Dot, Stair, dots, heat, steps
+from fairsilo.report.html import Child, Html
+from fairsilo.report.text import number, plural, spelled
+
+MOST_TERMS = 12
+"""So many are drawn at once, the most important ones; the others are folded away."""
+MOST_VALUES = 12
+"""So many values of a category are drawn: those that are known best."""
+NAMES = ("this model", "without the limit")
+WIDEST = 10.0
+"""An interval of so many times the largest height is none: the rows do not tell."""
+
+Term = Mapping[str, Any]
+
+
+def terms(description: Mapping[str, Any]) -> Html | None:
+    """The section, from model.json; None where the model is no sum of terms."""
+    found: Sequence[Term] = description.get("terms", ())
+    if not found:
+        return None
+    schema = description["schema"]
+    answer = spelled(schema["label"], schema["classes"][1])
+    lines = [one for one in found if one["kind"] == "line"]
+    others = [one for one in found if one["kind"] != "line"]
+    charts = [_lines(lines)] * bool(lines) + [_chart(one) for one in others]
+    rest = charts[MOST_TERMS:]
+    return section(
+        "What is it made of?",
+        _table(found),
+        grid(*charts[:MOST_TERMS]),
+        details(f"{plural(len(rest), 'more term')}", grid(*rest)) if rest else None,
+        lead=_lead(found, answer),
+        name="terms",
+    )
+
+
+def changed_most(one: Term) -> tuple[str, float] | None:
+    """Where the limit changed a term most, and by how much; None where that is not known."""
+    if not _limited(one):
+        return None
+    changes = [a - b for a, b in zip(one["height"], one["free"], strict=True)]
+    place = max(range(len(changes)), key=lambda k: abs(changes[k]))
+    if one["kind"] == "pair":
+        row, column = divmod(place, len(one["labels"][1]))
+        return f"{one['labels'][0][row]} & {one['labels'][1][column]}", changes[place]
+    line = one["kind"] == "line" and not place
+    return "one standard deviation more" if line else str(one["labels"][place]), changes[place]
+
+
+def _limited(one: Term) -> bool:
+    """Whether there is another model to compare with."""
+    return "free" in one and one["free"] != one["height"]
+
+
+def _lead(found: Sequence[Term], answer: str) -> str:
+    said = (
+        "The log-odds of a row are an intercept and the sum of these terms, each drawn around its "
+        f"mean: above zero it speaks for \u201c{answer}\u201d, below against it. "
+    )
+    if any(_limited(one) for one in found):
+        said += (
+            "Beside each is the model without the limit: where the two part, fairness changed what "
+            "such people are told. "
+        )
+    if any("low" in one for one in found):
+        said += (
+            "Shaded bands and whiskers hold the terms of the model without the limit with 95% "
+            "confidence; under a limit there is no such band, because the curvature there is not "
+            "that of the loss alone. "
+        )
+    return said + (
+        "Importance is the standard deviation of what a term adds, undecided rows counting most."
+    )
+
+
+def _table(found: Sequence[Term]) -> Html:
+    columns = [Column("Term"), Column("Importance", "number")]
+    compared = any(_limited(one) for one in found)
+    if compared:
+        columns += [
+            Column("Without the limit", "number"), Column("Changed most for"),
+            Column("By", "signed"),
+        ]  # fmt: skip
+    rows: list[list[Child]] = []
+    for one in found:
+        row: list[Child] = [str(one["name"]), one["importance"]]
+        where = changed_most(one)
+        if compared:
+            place, change = where or ("", 0.0)
+            row += [one["free_importance"], place, change]
+        rows.append(row)
+    return table(columns, rows, dense=True)
+
+
+def _caption(one: Term) -> str:
+    told = f"Importance {number(one['importance'])}"
+    return told + (f", without the limit {number(one['free_importance'])}" if _limited(one) else "")
+
+
+def _chart(one: Term) -> Html:
+    name = str(one["name"])
+    if one["kind"] == "curve":
+        return steps(name, one["labels"], one["edges"], _stairs(one), caption=_caption(one))
+    if one["kind"] == "pair":
+        maps = {NAMES[0]: one["height"]} | ({NAMES[1]: one["free"]} if _limited(one) else {})
+        rows, columns = one["labels"]
+        return heat(name, rows, columns, maps, caption=_caption(one))
+    rows, caption = _dots(one), _caption(one)
+    if len(rows) > MOST_VALUES:
+        widths = {row.label: row.interval.high - row.interval.low if row.interval else 0.0
+                  for row in rows}  # fmt: skip
+        known = sorted(widths, key=lambda label: widths[label])[:MOST_VALUES]
+        caption += f"; the {MOST_VALUES} best known of {len(rows)} values"
+        rows = [row for row in rows if row.label in known]
+    rows.sort(key=lambda row: -(row.value or 0.0))
+    names = NAMES if _limited(one) else None
+    return dots(name, rows, signed=True, caption=caption, names=names)
+
+
+def _stairs(one: Term) -> list[Stair]:
+    band = (one["low"], one["high"]) if "low" in one else ((), ())
+    if not _limited(one):
+        return [Stair(NAMES[0], one["height"], *band)]
+    return [Stair(NAMES[0], one["height"]), Stair(NAMES[1], one["free"], *band)]
+
+
+def _lines(found: Sequence[Term]) -> Html:
+    """All numbers of a logistic regression in one chart."""
+    rows = [row for one in found for row in _dots(one)]
+    names = NAMES if any(map(_limited, found)) else None
+    told = "What one standard deviation more adds"
+    return dots("Numbers", rows, signed=True, caption=told, names=names)
+
+
+def _dots(one: Term) -> list[Dot]:
+    """A dot for every value, with the interval where there is one."""
+    found = []
+    most = WIDEST * max(map(abs, (*one["height"], *one.get("free", ()))))
+    for k, label in enumerate(one["labels"]):
+        span = Interval(one["low"][k], one["high"][k]) if "low" in one else None
+        note = ""
+        if span is not None and span.high - span.low > most:
+            span, note = None, "the rows do not determine it"
+        beside = one["free"][k] if _limited(one) else None
+        found.append(Dot(str(label), one["height"][k], span, note=note, beside=beside))
+    return found
