@@ -107,6 +107,25 @@ def sample(
     return Sample(description, metrics, _history(rounds, amount, rng))
 
 
+def with_terms(run: Sample, names: tuple[str, ...], limited: bool = True) -> Sample:
+    """The run with a term of every kind; each name is a term's, and also that of a value."""
+    terms: list[dict[str, Any]] = []
+    for k, (name, kind) in enumerate(zip(names, ("curve", "values", "pair", "line"), strict=False)):
+        labels = ["< 1.2345678", ">= 1.2345678", "(missing)"] if kind == "curve" else [*names[:3]]
+        count = {"pair": 6, "line": 1}.get(kind, 3)
+        heights = np.linspace(-1, 1 - 0.1 * k, count)
+        one = {"name": name, "kind": kind, "importance": 1.0 / (1 + k), "labels": labels[:count]}
+        if kind == "pair":
+            one["labels"] = [["a", name], ["b", "c", name]]
+        if kind == "curve":
+            one |= {"edges": [1.2345678], "missing": True}
+        free = 1.5 * heights if limited else heights
+        one |= {"height": heights.tolist(), "free": free.tolist(), "free_importance": 0.5}
+        one |= {"low": (free - 0.25).tolist(), "high": (free + 0.25).tolist()}
+        terms.append(one)
+    return Sample(run.description | {"terms": terms}, run.metrics, run.history)
+
+
 def _cell(
     group: str, name: str, classes: tuple[str, ...], rows: int, loss: float
 ) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from fairsilo.report import audit_page, run_page
 from fairsilo.report.blocks import table, table_page
 from fairsilo.report.charts import Line, Point, lines, scatter
 from tests.report.browser import Browser
-from tests.report.samples import HOSTILE, Sample, sample
+from tests.report.samples import HOSTILE, Sample, sample, with_terms
 from tests.report.test_audit_page import audited
 
 SAMPLES = {
     "plain": sample(),
-    "hostile": sample(groups=HOSTILE, classes=("no", HOSTILE[0])),
+    "hostile": with_terms(
+        sample(groups=HOSTILE, classes=("no", HOSTILE[0])), (*HOSTILE, "\u2028" + 40 * "long ")
+    ),
     "many": sample(clients=1000, rounds=20_000, groups=("a", "b", "c")),
     "local": sample(method="lco", clients=50, rounds=5),
     "free": sample(method="fedavg"),

@@ -18,7 +18,7 @@ from fairsilo.report import card, card_markdown, run_page
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.sections.verdict import Answer, certified, on_test_rows, on_training_rows
 from fairsilo.run import Options, execute, save
-from tests.report.samples import HOSTILE, Sample, sample
+from tests.report.samples import HOSTILE, Sample, sample, with_terms
 
 SECTIONS = ("glance", "fair", "who-pays", "training", "settings", "limits")
 
@@ -309,3 +309,21 @@ def test_page_of_a_real_run(tmp_path: Path) -> None:
     assert max(gaps) == pytest.approx(run.metrics["test"]["dgeo_pooled"])
     assert len(known.columns("d")) == len(known.pairs) == 3
     assert str(tmp_path) not in made
+
+
+def test_terms_stand_beside_those_without_the_limit() -> None:
+    run = with_terms(sample(), ("age", "job", "age & job", "hours"))
+    whole = page(run)
+    words = " ".join(text_of(whole).split())
+    assert "above zero it speaks for \u201chigh\u201d" in words
+    assert "hold the terms of the model without the limit with 95% confidence" in words
+    # Without the limit heights run from -1.5 to 1.5: the ends change most, by a half.
+    assert "age 1.000 0.500 < 1.235 +0.500" in words
+    # The middle step: its height, that without the limit, and the band of the latter.
+    tip = ">= 1.235\nthis model: 0.000\nwithout the limit: 0.000\n95% band \u22120.250 to +0.250"
+    assert tip in unescape(whole)
+    told = card_markdown(card(run.description, run.metrics))
+    assert "| age & job | 0.3333 | 0.5000 | 0.5000 |" in told
+    free = " ".join(text_of(page(with_terms(sample(method="fedavg"), ("a", "b"), False))).split())
+    assert "hold the terms with 95% confidence" in free
+    assert 'id="terms"' not in page(sample())

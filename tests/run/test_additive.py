@@ -57,8 +57,13 @@ def run(table: Path) -> Run:
 
 
 @pytest.mark.slow
-def test_the_optimum_is_scipys(table: Path) -> None:
-    run = execute(options(table, epsilon=0.05, penalty=3.0, solver=Newton(1e-9)), baseline=False)
+def test_the_optimum_is_scipys(tmp_path: Path) -> None:
+    """With a penalty and a pair, on few rows: SciPy's steps are dense."""
+    table = tmp_path / "shapes.csv"
+    shapes(1200)[["x", "colour", "group", "y"]].to_csv(table, index=False)
+    asked = options(table, epsilon=0.05, penalty=3.0, pairs="x:colour", solver=Newton(1e-9))
+    run = execute(asked, baseline=False)
+    assert [one.name for one in blocks_of(run)] == ["x", "colour", "x & colour"]
     rows = run.prepared.federation  # type: ignore[attr-defined]
     problem = plan(run.options, run.prepared)
     penalty = first_penalty(run.prepared, problem, rows.rows)

@@ -119,13 +119,12 @@ def _feature(one: Mapping[str, Any]) -> Card:
 
 def _term(one: Mapping[str, Any]) -> Card:
     """A term of a score that is a sum; where it is known, what the limit changed in it."""
-    place, change = changed_most(one) or (None, None)
+    where = changed_most(one)
     return {
         "name": one["name"],
         "importance": one["importance"],
         "without_a_limit": one.get("free_importance"),
-        "changed_most_for": place,
-        "by": change,
+        "largest_change": None if where is None else where[1],
     }
 
 

@@ -155,17 +155,16 @@ def _terms(card: Card) -> list[str]:
             _text(one["name"]),
             _number(one["importance"]),
             _number(one["without_a_limit"]),
-            _number(one["by"]),
-            _text(one["changed_most_for"] or DASH),
+            _number(one["largest_change"]),
         ]
         for one in card["terms"]
     ]
-    heads = ["term", "importance", "without a limit", "largest change", "for"]
+    heads = ["term", "importance", "without a limit", "largest change"]
     return [
         "## Terms",
         "The log-odds are an intercept and the sum of these terms. Importance is the standard "
         "deviation of what a term adds, undecided rows counting most.",
-        _table(heads, rows),
+        _table(heads, rows, right=1),
     ]
 
 

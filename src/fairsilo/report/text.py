@@ -116,6 +116,16 @@ def interval(
     return f"{show(value.low, signed=signed)} to {show(value.high, signed=signed)}"
 
 
+def rounded(text: str) -> str:
+    """A text whose long decimals have four figures: "[0.2427, 12)"."""
+
+    def shorter(found: re.Match[str]) -> str:
+        value = float(found[0])
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+    return re.sub(r"(?<![\w-])-(?=\d)", MINUS, re.sub(r"-?\d+\.\d{2,}", shorter, text))
+
+
 def plural(value: int, one: str, many: str | None = None) -> str:
     """1 client, 50 clients."""
     return f"{value:,} {one if value == 1 else many or one + 's'}"

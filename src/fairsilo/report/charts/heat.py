@@ -25,7 +25,7 @@ def heat(
     width = (1 - GAP * (len(maps) - 1)) / len(maps)
     height = CELL * len(rows)
     parts: list[Child] = [
-        text(shorten(name, 14), "-8", CELL * j + CELL / 2 + 4, "end", "tick")
+        text(shorten(name, 16), "-8", CELL * j + CELL / 2 + 4, "end", "tick")
         for j, name in enumerate(rows)
     ]
     for k, (name, values) in enumerate(maps.items()):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from fairsilo.report.charts.frame import (
     canvas,
@@ -15,12 +16,12 @@ from fairsilo.report.charts.frame import (
 )
 from fairsilo.report.charts.scale import Scale, fit
 from fairsilo.report.html import Child, Html, el
-from fairsilo.report.text import number
+from fairsilo.report.text import number, rounded
 
 HEIGHT = 200
-TICKS = 6
-REACH = 1.5
-"""A band is drawn as far as so many times the largest height."""
+TICKS = 5
+REACH = 2.0
+"""A band is drawn as far as so many times the largest height, or its own median."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ def steps(
     caption: Child = None,
 ) -> Html:
     """Stairs over the same steps; `edges` lie between the first of them, others stand apart."""
-    most = REACH * max((abs(v) for one in curves for v in one.heights), default=1.0)
     ends = [v for one in curves for v in (*one.low, *one.high)]
+    usual = median([abs(v) for v in ends] or [0.0])
+    most = REACH * max(usual, *(abs(v) for one in curves for v in one.heights))
     clipped = [min(max(v, -most), most) for v in ends]
     scale = fit([0.0, *clipped, *(v for one in curves for v in one.heights)])
     count, along = len(labels), len(edges) + 1
@@ -105,9 +107,11 @@ def _x_axis(edges: Sequence[float], labels: Sequence[str]) -> Html:
     """The values at some of the edges, and the names of the steps that stand apart."""
     count, along = len(labels), len(edges) + 1
     by = max(1, -(-len(edges) // TICKS))
+    # A name at the right end has a tick's place.
+    room = len(edges) - by // 2 * (count > along)
     parts = [
-        text(f"{edges[j]:.6g}", pct((j + 1) / count), HEIGHT + 17, "middle", "tick")
-        for j in range(by // 2, len(edges), by)
+        text(rounded(f"{edges[j]:.10g}"), pct((j + 1) / count), HEIGHT + 17, "middle", "tick")
+        for j in range(by // 2, room, by)
     ]
     for j in range(along, count):
         parts.append(text(labels[j].strip("()"), "100%", HEIGHT + 17, "end", "tick"))

@@ -7,7 +7,7 @@ from fairsilo.evaluate.intervals import Interval
 from fairsilo.report.blocks import Column, details, grid, section, table
 from fairsilo.report.charts import Dot, Stair, dots, heat, steps
 from fairsilo.report.html import Child, Html
-from fairsilo.report.text import number, plural, spelled
+from fairsilo.report.text import number, plural, rounded, spelled
 
 MOST_TERMS = 12
 """So many are drawn at once, the most important ones; the others are folded away."""
@@ -64,17 +64,20 @@ def _lead(found: Sequence[Term], answer: str) -> str:
         "The log-odds of a row are an intercept and the sum of these terms, each drawn around its "
         f"mean: above zero it speaks for \u201c{answer}\u201d, below against it. "
     )
-    if any(_limited(one) for one in found):
+    limited, known = any(map(_limited, found)), any("low" in one for one in found)
+    if limited:
         said += (
             "Beside each is the model without the limit: where the two part, fairness changed what "
             "such people are told. "
         )
-    if any("low" in one for one in found):
+    if known and limited:
         said += (
             "Shaded bands and whiskers hold the terms of the model without the limit with 95% "
             "confidence; under a limit there is no such band, because the curvature there is not "
             "that of the loss alone. "
         )
+    elif known:
+        said += "Shaded bands and whiskers hold the terms with 95% confidence. "
     return said + (
         "Importance is the standard deviation of what a term adds, undecided rows counting most."
     )
@@ -94,7 +97,7 @@ def _table(found: Sequence[Term]) -> Html:
         where = changed_most(one)
         if compared:
             place, change = where or ("", 0.0)
-            row += [one["free_importance"], place, change]
+            row += [one["free_importance"], rounded(place), change]
         rows.append(row)
     return table(columns, rows, dense=True)
 
@@ -107,21 +110,24 @@ def _caption(one: Term) -> str:
 def _chart(one: Term) -> Html:
     name = str(one["name"])
     if one["kind"] == "curve":
-        return steps(name, one["labels"], one["edges"], _stairs(one), caption=_caption(one))
+        labels = [rounded(label) for label in one["labels"]]
+        return steps(name, labels, one["edges"], _stairs(one), caption=_caption(one))
     if one["kind"] == "pair":
         maps = {NAMES[0]: one["height"]} | ({NAMES[1]: one["free"]} if _limited(one) else {})
-        rows, columns = one["labels"]
+        rows, columns = ([rounded(label) for label in side] for side in one["labels"])
         return heat(name, rows, columns, maps, caption=_caption(one))
-    rows, caption = _dots(one), _caption(one)
-    if len(rows) > MOST_VALUES:
-        widths = {row.label: row.interval.high - row.interval.low if row.interval else 0.0
-                  for row in rows}  # fmt: skip
-        known = sorted(widths, key=lambda label: widths[label])[:MOST_VALUES]
-        caption += f"; the {MOST_VALUES} best known of {len(rows)} values"
-        rows = [row for row in rows if row.label in known]
-    rows.sort(key=lambda row: -(row.value or 0.0))
+    shown, caption = _dots(one), _caption(one)
+    if len(shown) > MOST_VALUES:
+        caption += f"; the {MOST_VALUES} best known of {len(shown)} values"
+        shown = sorted(shown, key=_doubt)[:MOST_VALUES]
+    shown.sort(key=lambda row: -(row.value or 0.0))
     names = NAMES if _limited(one) else None
-    return dots(name, rows, signed=True, caption=caption, names=names)
+    return dots(name, shown, signed=True, caption=caption, names=names)
+
+
+def _doubt(row: Dot) -> float:
+    """How wide the interval of a value is."""
+    return float("inf") if row.interval is None else row.interval.high - row.interval.low
 
 
 def _stairs(one: Term) -> list[Stair]:
