@@ -97,14 +97,24 @@ def yes(value: object) -> str:
 
 def methods() -> Iterator[str]:
     """What the methods say of themselves."""
-    head = ("", "what it is", "epsilon limits", "leaves", "model", "DP", "questions of its own")
+    head = (
+        "",
+        "what it is",
+        "epsilon limits",
+        "leaves",
+        "model",
+        "DP",
+        "weights",
+        "questions of its own",
+    )
     rows = []
     for name, one in METHOD.items():
         leaves = "a model at every silo" if one.own_models else "one model"
         models = ", ".join(f"`{model}`" for model in one.models) or "any"
         asks = ", ".join(f"`{kind}`" for kind in one.asks) or "none"
         limits = LIMITS[one.limits]
-        rows.append((f"`{name}`", one.words, limits, leaves, models, yes(one.private), asks))
+        takes = yes(one.private), yes(one.weighted)
+        rows.append((f"`{name}`", one.words, limits, leaves, models, *takes, asks))
     return table(head, rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from fairsilo.evaluate.metrics import dgeo_mean, dgeo_pooled
 from fairsilo.fairness import Dgeo
 
 PAIRS = (Dgeo(0, 1, 1), Dgeo(0, 2, 1), Dgeo(1, 2, 1))
-SHAPE = {"groups": 3, "classes": 2}
+SHAPE: dict[str, Any] = {"groups": 3, "classes": 2}
 NAMES = Names(("x", "y", "z"), ("no", "yes"))
 
 

@@ -55,16 +55,23 @@ def make_town(
     groupless: int = 0,
     watched: int = 0,
     others: bool | None = None,
+    repeated: bool = False,
     **kw: Any,
 ) -> Town:
     """Silos with synthetic rows; every eighth is a test row, every `groupless`-th has no group;
-    `watched` by so many witnesses."""
+    `watched` by so many witnesses. With a column of weights these are 1 to 3; `repeated`: every
+    row is there so often instead."""
     frame = make_table(rows, silos=silos, bias=1.0, **(table or {}))
     if groupless:
         frame["group"] = frame["group"].where(np.arange(rows) % groupless > 0)
         kw["groups"] = None
     frame["part"] = np.where(np.arange(rows) % 8 == 7, "test", "train")
     schema = infer_schema(frame, label="label", group="group", exclude=["client", "part"])
+    times = np.arange(rows) % 3 + 1
+    if repeated:
+        frame = frame.loc[np.repeat(frame.index, times)].reset_index(drop=True)
+    if kw.get("weight") is not None:
+        frame[kw["weight"]] = times
     if by is not None:
         frame["region"] = np.where(np.arange(rows) % 3 == 0, "north", "south")
         schema = infer_schema(frame, label="label", group="group", exclude=["client", "part"])

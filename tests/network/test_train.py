@@ -11,7 +11,7 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Record, pack
-from fairsilo.run import execute, load, save
+from fairsilo.run import Run, execute, load, save
 from fairsilo.solver import Status
 from tests.network.silos import Town, TownTransport, largest_gap, make_town, simulate, train
 
@@ -51,6 +51,24 @@ def test_equals_the_simulation(tmp_path: Path, secure: bool, settings: dict[str,
         for name, one in told[0].items():
             for key in ("height", "free", "low", "high"):
                 assert one[key] == pytest.approx(told[1][name][key], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_integer_weights_equal_repeated_rows_behind_masks(tmp_path: Path) -> None:
+    runs: list[Run] = []
+    each: tuple[dict[str, Any], ...] = ({"weight": "times"}, {"repeated": True})
+    for settings in each:
+        town = make_town(
+            tmp_path / f"town{len(runs)}", rows=320, class_weight="balanced", **settings
+        )
+        runs.append(train(town, TownTransport(town), tmp_path / f"journal{len(runs)}")[0])
+        if not runs[1:]:
+            assert largest_gap(town, runs[0], simulate(town, tmp_path)) < 1e-9
+    for part, names in {"train": ("loss", "dgeo_mean"), "test": ("accuracy", "deo", "auc")}.items():
+        for name in names:
+            found = [run.metrics[part][name] for run in runs]
+            assert found[0] == pytest.approx(found[1], abs=1e-9)
+    assert largest_gap(town, *runs) < 1e-9
 
 
 @pytest.mark.slow

@@ -205,7 +205,7 @@ def test_crossings_are_sums_over_rows() -> None:
         seed=0,
     )  # fmt: skip
     coarse = np.array([0, 0, 1, 1, 0, 1, 2.0])
-    asked = Crossings(theta, np.array([4.0, 3.0]), coarse)
+    asked = Crossings(theta, np.array([4.0, 3.0]), coarse, np.zeros(0))
     asked.check(problem)
     part = Part(y, np.zeros(90, int), x)
     found = asked.read(problem, asked.answer(problem, Silo(part, part)))[0, 1]

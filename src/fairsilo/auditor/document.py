@@ -104,7 +104,7 @@ def examine(
         silos=len(rows.silos),
         min_cell=min_cell,
     )
-    shape = {"groups": len(rows.schema.groups), "classes": len(rows.schema.classes)}
+    shape: dict[str, Any] = {"groups": len(rows.schema.groups), "classes": len(rows.schema.classes)}
     order = np.argsort(rows.owner, kind="stable")
     cuts = np.flatnonzero(np.diff(rows.owner[order])) + 1
     tallies = (

@@ -48,6 +48,8 @@ CLEAR = (
     "warning: without secure aggregation the server sees every silo's own sums: its losses, "
     "gradients and counts, from which it can learn about single rows"
 )
+FIXED = ("label", "split", "test_fraction", "weight", "maximum_weight")
+"""Options that the demo's table decides."""
 
 
 for command in (keygen, init, add, remove, rotate_key, accept_key, backup, restore):
@@ -312,7 +314,7 @@ def watch(
 
 
 @app.command()
-@takes(name for name in AGREED if name not in ("label", "split", "test_fraction"))
+@takes(name for name in AGREED if name not in FIXED)
 def demo(
     given: dict[str, Any],
     out: Annotated[Path, typer.Option(help="A new folder for everything the demo writes.")],

@@ -160,6 +160,19 @@ OPTIONS: dict[str, Declared] = {
         "Promise --target-deo for the population with this confidence, such as 0.9: models are "
         "tested on a fifth of the rows, set aside. Refused where these are too few.", HOW,
     ),
+    "weight": Declared(
+        Text, None,
+        "Column with the rows' weights, such as a survey's: a row of weight 3 counts as three, in "
+        "training and in all figures.", DATA,
+    ),
+    "maximum_weight": Declared(
+        Number, None, "With --dp-epsilon: the largest weight; larger ones count as it.", DATA
+    ),
+    "class_weight": Declared(
+        Text, None,
+        "What a row of a class weighs in the objective: yes=3,no=1, or balanced (all classes the "
+        "same). Limits and figures do not change.", HOW,
+    ),
     "decide_at": Declared(
         Text, None,
         "Of two classes, from which probability on the second is predicted: 0.3, or chosen on "

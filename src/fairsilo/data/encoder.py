@@ -31,25 +31,31 @@ class EncoderSums:
     """One silo's sums for the encoder; added over silos, they are the sums of all rows."""
 
     names: tuple[str, ...]
-    rows: int
+    rows: float
+    """How many; where rows have weights, their sum, and so of all sums."""
     count: NDArray[np.float64]
     total: NDArray[np.float64]
     squares: NDArray[np.float64]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, schema: Schema) -> Self:
+    def of(
+        cls, frame: pd.DataFrame, schema: Schema, weight: NDArray[np.float64] | None = None
+    ) -> Self:
         """Sum the numeric columns of one table; missing cells count in `rows` alone."""
         names = schema.numbers
         count, total, squares = np.zeros((3, len(names)))
         for k, feature in enumerate(f for f in schema.features if isinstance(f, Number)):
             values, name = measured(frame, feature), feature.name
-            present = values[~np.isnan(values)]
+            known = ~np.isnan(values)
+            present = values[known]
+            times = np.ones(1) if weight is None else weight[known]
             with np.errstate(over="ignore"):
-                count[k], total[k] = len(present), present.sum()
-                squares[k] = np.square(present).sum()
+                count[k] = len(present) if weight is None else times.sum()
+                total[k], squares[k] = (times * present).sum(), (times * np.square(present)).sum()
             if not np.isfinite(squares[k]):
                 raise FairSiloError(f"column {name!r} has values too large to square; rescale it")
-        return cls(names, len(frame), count, total, squares)
+        rows = len(frame) if weight is None else weight.sum()
+        return cls(names, rows, count, total, squares)
 
     def __add__(self, other: Self) -> Self:
         if self.names != other.names:

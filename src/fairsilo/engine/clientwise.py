@@ -25,8 +25,8 @@ def silos_of(train: Federation, min_cell: int = 0) -> list[Silo]:
     """The silos of a federation, without test rows."""
     none = Part(train.y[:0], train.s[:0], train.x[:0])
     return [
-        Silo(Part(train.y[own], train.s[own], train.x[own]), none, min_cell, i)
-        for i, own in enumerate(train.silos())
+        Silo(Part(own.y, own.s, own.x, weight=own.weight), none, min_cell, i)
+        for i, own in enumerate(train.parts())
     ]
 
 
@@ -74,4 +74,11 @@ def federation_of(silos: Sequence[Silo], problem: Problem) -> Federation:
         np.concatenate([part.s for part in parts]),
         np.cumsum([0, *map(len, parts)]),
         *problem.shape,
+        weight=weight_of(parts),
     )
+
+
+def weight_of(parts: Sequence[Part]) -> Floats | None:
+    """The weights of all rows, where they have some."""
+    each = [part.weight for part in parts if part.weight is not None]
+    return np.concatenate(each) if each else None

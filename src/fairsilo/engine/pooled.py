@@ -31,7 +31,7 @@ class Pooled(Clientwise):
     def __init__(self, federation: Federation, min_cell: int = 0) -> None:
         super().__init__(silos_of(federation, min_cell=min_cell))
         self.federation = federation
-        whole = Part(federation.y, federation.s, federation.x)
+        whole = Part(federation.y, federation.s, federation.x, weight=federation.weight)
         self.whole = Silo(whole, self.silos[0].test, min_cell)
 
     def ask(self, problem: Problem, question: Question) -> Any:
@@ -69,7 +69,8 @@ class Pooled(Clientwise):
     def _weighted(self, problem: Problem) -> tuple[Federation, Floats, Floats]:
         """The rows that a round asks about, w and v."""
         whole = federation_of(self.silos, problem) if problem.rest else self.federation
-        return weighted(whole, problem.constraints, problem.estimator, self.silos[0].min_cell)
+        least, costs = self.silos[0].min_cell, problem.class_weight
+        return weighted(whole, problem.constraints, problem.estimator, least, costs)
 
     def rows(self, problem: Problem) -> Any:
         """Weighted rows for the compiled loop; under `local` with a leading axis of silos."""

@@ -17,7 +17,7 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.coded import joined
 from fairsilo.dp import Clip, Mechanism
-from fairsilo.engine.clientwise import Clientwise
+from fairsilo.engine.clientwise import Clientwise, weight_of
 from fairsilo.engine.loop import drive
 from fairsilo.fairness.constraint import Constraint, Totals
 from fairsilo.question.base import Part, Problem, Question, Silo
@@ -155,5 +155,6 @@ def _together(silos: Sequence[Silo]) -> Silo:
         np.concatenate([part.s for part in parts]),
         joined([part.x for part in parts]),
         pd.concat(frames) if frames else None,
+        weight_of(parts),
     )
     return Silo(whole, silos[0].test)

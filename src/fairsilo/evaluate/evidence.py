@@ -83,13 +83,16 @@ class Evidence(Summed):
     @classmethod
     def of_silo(cls, tally: Tally, pairs: Sequence[Constraint], min_cell: int = 0) -> Evidence:
         """One silo's summand; its cells with fewer than `min_cell` rows count as empty."""
-        small = (tally.cells > 0) & (tally.cells < min_cell)
+        rows = tally.cells if tally.rows is None else tally.rows
+        small = (rows > 0) & (rows < min_cell)
         shown = Tally(
             np.where(small[:, :, None], 0, tally.counts),
             np.where(small, 0.0, tally.losses),
             np.where(small, 0.0, tally.squares),
             None if small.any() else tally.claimed,
             None if small.any() else tally.scores,
+            None if tally.rows is None else np.where(small, 0, tally.rows),
+            None if tally.spread is None else np.where(small, 0.0, tally.spread),
         )
         return cls(
             shown,
@@ -103,6 +106,8 @@ class Evidence(Summed):
         tally, gaps = self.tally, (self.losses, self.rates)
         parts = [tally.counts, tally.losses, tally.squares, self.hidden]
         parts += [part for g in gaps for part in (g.silos, g.total, g.sure, g.variance)]
+        if tally.rows is not None and tally.spread is not None:
+            parts += [tally.rows, tally.spread]
         if claims:
             none = np.zeros((2, *tally.losses.shape))
             parts.append(none if tally.claimed is None else tally.claimed)
@@ -120,17 +125,22 @@ class Evidence(Summed):
         pairs: int,
         claims: bool = False,
         scores: bool = False,
+        weighted: bool = False,
     ) -> Evidence:
         """What `to_vector` wrote, of one silo or of the sum of several."""
         cells = groups * classes
-        sizes = [cells * classes, cells, cells, cells, *[pairs] * 8]
-        counts, losses, squares, hidden, *gaps, rest = np.split(vector, np.cumsum(sizes))
-        shape = (groups, classes)
+        sizes = [cells * classes, cells, cells, cells, *[pairs] * 8, *[cells * weighted] * 2]
+        counts, losses, squares, hidden, *gaps, rows, spread, rest = np.split(
+            vector, np.cumsum(sizes)
+        )
+        shape, kept = (groups, classes), (lambda values: values) if weighted else whole
         claimed = rest[: 2 * cells].reshape(2, *shape) if claims else None
-        counted = whole(rest[2 * cells * claims :]).reshape(score_shape(*shape)) if scores else None
+        counted = kept(rest[2 * cells * claims :]).reshape(score_shape(*shape)) if scores else None
         return cls(
-            Tally(whole(counts).reshape(*shape, classes), losses.reshape(shape),
-                  squares.reshape(shape), claimed, counted),
+            Tally(kept(counts).reshape(*shape, classes), losses.reshape(shape),
+                  squares.reshape(shape), claimed, counted,
+                  whole(rows).reshape(shape) if weighted else None,
+                  spread.reshape(shape) if weighted else None),
             Gaps(*gaps[:4]),
             Gaps(*gaps[4:]),
             whole(hidden).reshape(shape),
@@ -138,11 +148,16 @@ class Evidence(Summed):
 
     @staticmethod
     def length(
-        groups: int, classes: int, pairs: int, claims: bool = False, scores: bool = False
+        groups: int,
+        classes: int,
+        pairs: int,
+        claims: bool = False,
+        scores: bool = False,
+        weighted: bool = False,
     ) -> int:
         """How many numbers `to_vector` gives."""
         more = math.prod(score_shape(groups, classes)) if scores else 0
-        return groups * classes * (classes + 3 + 2 * claims) + 8 * pairs + more
+        return groups * classes * (classes + 3 + 2 * (claims + weighted)) + 8 * pairs + more
 
 
 def score_shape(groups: int, classes: int) -> tuple[int, int, int, int]:

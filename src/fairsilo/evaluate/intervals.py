@@ -50,12 +50,12 @@ class Interval:
 class Moments:
     """Size, mean and standard deviation (divided by the size) of a sample."""
 
-    rows: int
+    rows: float
     mean: float
     std: float
 
     @classmethod
-    def of_sums(cls, rows: int, total: float, squares: float) -> Moments:
+    def of_sums(cls, rows: float, total: float, squares: float) -> Moments:
         """From the sum and the sum of squares of at least one value."""
         mean = float(total) / rows
         return cls(rows, mean, math.sqrt(max(float(squares) / rows - mean * mean, 0.0)))
@@ -76,7 +76,7 @@ def together(parts: Sequence[Moments]) -> Moments | None:
     return Moments(rows, mean, math.sqrt(square))
 
 
-def wilson(hits: int, rows: int, level: float = LEVEL) -> Interval | None:
+def wilson(hits: float, rows: float, level: float = LEVEL) -> Interval | None:
     """Wilson's score interval for a rate; undefined without rows."""
     if rows == 0:
         return None
@@ -92,7 +92,7 @@ def wilson(hits: int, rows: int, level: float = LEVEL) -> Interval | None:
 
 
 def newcombe(
-    hits_a: int, rows_a: int, hits_b: int, rows_b: int, level: float = LEVEL
+    hits_a: float, rows_a: float, hits_b: float, rows_b: float, level: float = LEVEL
 ) -> Interval | None:
     """Newcombe's hybrid score interval for rate a minus rate b."""
     a, b = wilson(hits_a, rows_a, level), wilson(hits_b, rows_b, level)

@@ -27,7 +27,7 @@ from fairsilo.fairness.constraint import Constraint
 
 def accuracy(tally: Tally) -> float | None:
     """Share of rows whose class is predicted correctly."""
-    total = int(tally.counts.sum())
+    total = tally.counts.sum()
     return float(np.einsum("gcc->", tally.counts) / total) if total else None
 
 
@@ -42,12 +42,13 @@ def balanced_accuracy(tally: Tally) -> float | None:
 
 def loss(tally: Tally) -> float | None:
     """Mean loss of all rows."""
-    total = int(tally.counts.sum())
+    total = tally.counts.sum()
     return finite(tally.losses.sum() / total) if total else None
 
 
-Side = tuple[int, float, float]
-"""Rows on a side of a constraint, sum of a value over them, and sum of its squares."""
+Side = tuple[float, float, float]
+"""Rows on a side of a constraint, sum of a value over them, and sum of its squares; of rows with
+weights as many as say as much (see `Tally.effective`), and the sums in proportion."""
 
 
 def loss_sides(tally: Tally, pair: Constraint) -> list[Side]:
@@ -72,11 +73,14 @@ def _sides(
     tally: Tally, pair: Constraint, total: Floats | Ints, squares: Floats | Ints
 ) -> list[Side]:
     cells = tally.cells
-    return [
-        (int(cells[side].sum()), float(total[side].sum()), float(squares[side].sum()))
-        for side in pair.sides(*cells.shape)
-        if side.any()
-    ]
+    found: list[Side] = []
+    for side in pair.sides(*cells.shape):
+        if side.any():
+            size, sums = cells[side].sum(), np.array([total[side].sum(), squares[side].sum()])
+            spread = None if tally.spread is None else tally.spread[side].sum()
+            scale = size / spread if spread else 1
+            found.append(((size * scale).item(), *(sums * scale).tolist()))
+    return found
 
 
 def rate_gap(tally: Tally, pair: Constraint) -> float | None:
@@ -182,17 +186,19 @@ def cells_of(
     cells = []
     for g, group in enumerate(groups):
         for c, name in enumerate(classes):
-            rows = int(tallies[0].cells[g, c])
+            rows = tallies[0].cells[g, c].item()
             draws = rows * len(tallies)
             mean = finite(total.losses[g, c] / draws) if rows else None
             spread = finite(total.squares[g, c] / draws - mean**2) if mean is not None else None
-            counts = np.rint(total.counts[g, c] / len(tallies)).astype(int)
+            counts = total.counts[g, c] / len(tallies)
+            if total.rows is None:
+                counts = np.rint(counts).astype(int)
             cells.append(
                 {
                     "group": group,
                     "class": name,
                     "rows": rows,
-                    "predicted": dict(zip(classes, map(int, counts), strict=True)),
+                    "predicted": dict(zip(classes, counts.tolist(), strict=True)),
                     "loss": mean,
                     "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),
                 }
@@ -211,7 +217,7 @@ def claims_of(
     for g, c in itertools.product(range(len(groups)), claims):
         total, squares = tally.claimed[:, g, c]
         if rows[g] and np.isfinite([total, squares]).all():
-            moments = Moments.of_sums(int(rows[g]), total, squares)
+            moments = Moments.of_sums(rows[g].item(), total, squares)
             spread = {"loss": moments.mean, "loss_std": moments.std}
             found.append({"group": groups[g], "claim": classes[c], "rows": moments.rows, **spread})
     return found
@@ -222,7 +228,7 @@ def clients_of(tallies: Mapping[str, Tally], pairs: Sequence[Constraint]) -> lis
     return [
         {
             "client": name,
-            "rows": int(tally.counts.sum()),
+            "rows": tally.size,
             "accuracy": accuracy(tally),
             "dgeo": dgeo_pooled(tally, pairs),
         }

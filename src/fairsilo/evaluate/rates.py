@@ -66,7 +66,7 @@ def certify_rates(
 
 
 def _line(tally: Tally, constraint: Constraint, level: float) -> dict[str, Any]:
-    (m, a, _), (n, b, _) = rate_sides(tally, constraint)
+    (m, a), (n, b) = ((int(rows), hits) for rows, hits, _ in rate_sides(tally, constraint))
     first, second = clopper_pearson(a, m, level), clopper_pearson(b, n, level)
     return {
         "rows_a": m,

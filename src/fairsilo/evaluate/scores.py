@@ -34,15 +34,18 @@ def ranked(classes: int) -> tuple[int, ...]:
     return (1,) if classes == 2 else tuple(range(classes))
 
 
-def counted(probabilities: Floats, y: Ints, s: Ints, groups: int) -> Ints:
+def counted(
+    probabilities: Floats, y: Ints, s: Ints, groups: int, weight: Floats | None = None
+) -> Any:
     """Rows by group, class that is asked about, whether they are of it, and cell."""
     classes = probabilities.shape[1]
     found = []
     for c in ranked(classes):
         place = cells_of(probabilities[:, c])
         index = (s * 2 + (y == c)) * CELLS + place
-        found.append(np.bincount(index, minlength=groups * 2 * CELLS).reshape(groups, 2, CELLS))
-    return np.stack(found, axis=1).astype(np.int64)
+        each = np.bincount(index, weight, minlength=groups * 2 * CELLS)
+        found.append(each.reshape(groups, 2, CELLS))
+    return np.stack(found, axis=1)
 
 
 def cells_of(p: Floats) -> Ints:
@@ -118,8 +121,8 @@ def _line(name: str, counts: Ints) -> dict[str, Any]:
     both = bool(own.sum() and others.sum())
     return {
         "group": name,
-        "rows": int(counts.sum()),
-        "of_class": int(own.sum()),
+        "rows": round(counts.sum()),
+        "of_class": round(own.sum()),
         "auc": auc(counts),
         "auc_interval": auc_interval(counts),
         "roc": [
@@ -143,7 +146,7 @@ def _calibration(own: Floats, others: Floats) -> list[list[float]]:
         np.bincount(part, weights=w, minlength=TENTHS) for w in (rows, own, rows * middles())
     )
     return [
-        [float(told[k] / size[k]), float(right[k] / size[k]), int(size[k])]
+        [float(told[k] / size[k]), float(right[k] / size[k]), round(size[k])]
         for k in np.flatnonzero(size)
     ]
 
@@ -153,14 +156,15 @@ def best_cell(counts: Ints, aim: str) -> int:
     others, own = counts.astype(np.float64)
     hits, false = np.cumsum(own[::-1])[::-1], np.cumsum(others[::-1])[::-1]
     if aim == "f1":
-        values = 2 * hits / np.maximum(hits + false + own.sum(), 1)
+        either = hits + false + own.sum()
+        values = 2 * hits / np.where(either > 0, either, 1)
     else:
-        values = hits / max(own.sum(), 1) - false / max(others.sum(), 1)
+        values = hits / (own.sum() or 1) - false / (others.sum() or 1)
     return int(np.argmax(values))
 
 
 def share_cell(counts: Ints, share: float) -> int:
     """From which cell on the share of rows is nearest to this one."""
     rows = counts.sum(axis=0)
-    above = np.append(np.cumsum(rows[::-1])[::-1], 0) / max(rows.sum(), 1)
+    above = np.append(np.cumsum(rows[::-1])[::-1], 0) / (rows.sum() or 1)
     return min(int(np.argmin(np.abs(above - share))), len(rows) - 1)

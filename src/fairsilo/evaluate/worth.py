@@ -63,15 +63,15 @@ def balanced_interval(tally: Tally, level: float = LEVEL) -> list[float] | None:
 def _why(
     tally: Tally, classes: Sequence[str], common: int, models: int, found: dict[str, Any]
 ) -> str:
-    by_class = tally.counts.sum(axis=0) // models
+    by_class = tally.counts.sum(axis=0) / models
     rows, right = by_class.sum(axis=1), np.diagonal(by_class)
     rates = np.where(rows > 0, right / np.maximum(rows, 1), np.inf)
     worst = int(np.argmin(rates))
     span = found["interval"]
     sure = "" if span is None else f", with 95% confidence {span[0]:.3f} to {span[1]:.3f}"
     words = (
-        f"hardly better than one answer for everybody: it finds {right[worst]:,} of the "
-        f"{rows[worst]:,} of class {classes[worst]!r}; balanced accuracy is "
+        f"hardly better than one answer for everybody: it finds {right[worst]:,.0f} of the "
+        f"{rows[worst]:,.0f} of class {classes[worst]!r}; balanced accuracy is "
         f"{found['balanced_accuracy']:.3f}{sure}, of a constant {found['constant']:.3f}"
     )
     own, constant = accuracy(tally), float(rows[common] / rows.sum())

@@ -147,7 +147,10 @@ def constant_rows(draws: Sequence[Draw]) -> list[Row]:
 def _constant(draw: Draw) -> Row:
     prepared = draw.prepared
     y, s = prepared.test_y, prepared.test_s
-    shape = {"groups": len(prepared.schema.groups), "classes": len(prepared.schema.classes)}
+    shape: dict[str, Any] = {
+        "groups": len(prepared.schema.groups),
+        "classes": len(prepared.schema.classes),
+    }
     rows = Tally.of(y, s, y, np.zeros(len(y)), **shape)
     common = int(np.argmax(np.bincount(prepared.federation.y)))
     figures = constant_metrics(prepared, rows, common)

@@ -19,8 +19,8 @@ federation it needs only `Totals`, which is a sum over silos.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -83,53 +83,98 @@ class Gap:
         return plus, minus
 
 
-def count_cells(y: Ints, s: Ints, groups: int, classes: int) -> Ints:
-    """m^{s,c}: how many rows each (group, class) cell has, (groups, classes)."""
-    return np.bincount(s * classes + y, minlength=groups * classes).reshape(groups, classes)
+ClassWeight = tuple[float, ...] | Literal["balanced"]
+"""What a row of each class weighs in the objective, or that all classes weigh the same in all."""
 
 
-def large_enough(cells: Ints, min_cell: int) -> Ints:
-    """The counts, zero where they are below `min_cell`: such a cell takes no part in constraints.
+def count_cells(y: Ints, s: Ints, groups: int, classes: int, weight: Floats | None = None) -> Any:
+    """m^{s,c}: how many rows each (group, class) has, or what they weigh, (groups, classes)."""
+    found = np.bincount(s * classes + y, weight, minlength=groups * classes)
+    return found.reshape(groups, classes)
 
-    A silo decides that for itself, so that nobody sees a sum over one or two of its rows.
+
+def large_enough(cells: Any, min_cell: int, rows: Ints | None = None) -> Any:
+    """The counts, zero where a cell has less than `min_cell` rows: it takes no part in constraints.
+
+    A silo decides that for itself, so that nobody sees a sum over one or two of its rows. `rows`:
+    how many they are, where the counts are weights.
     """
-    return np.where(cells < min_cell, 0, cells)
+    return np.where((cells if rows is None else rows) < min_cell, 0, cells)
 
 
 @dataclass(frozen=True)
 class Totals(Summed):
     """What a silo must know of the federation to weigh its rows: sums over silos only."""
 
-    rows: int
-    cells: Ints
+    rows: float
+    """How many rows there are; where rows have weights, their sum, and so below."""
+    cells: Any
     """m^{s,c} over all silos, without the cells that a silo finds too small."""
     taking_part: Ints
     """For each constraint, how many silos have rows on both of its sides."""
+    by_class: Floats = field(default_factory=lambda: np.zeros(0))
+    """The rows of every class, small cells included; nothing unless classes have weights."""
 
     @classmethod
-    def of_silo(cls, cells: Ints, constraints: Sequence[Constraint], min_cell: int = 0) -> Totals:
-        """One silo's summand."""
-        kept = large_enough(cells, min_cell)
+    def of_silo(
+        cls,
+        cells: Any,
+        constraints: Sequence[Constraint],
+        min_cell: int = 0,
+        rows: Ints | None = None,
+        by_class: bool = False,
+    ) -> Totals:
+        """One silo's summand; `rows`: how many there are in the cells, where these are weights."""
+        kept = large_enough(cells, min_cell, rows)
         part = [int(_sizes(kept, k) is not None) for k in constraints]
-        return cls(int(cells.sum()), kept, np.array(part, dtype=np.int64))
+        sums = cells.sum(axis=0).astype(np.float64) if by_class else np.zeros(0)
+        return cls(cells.sum().item(), kept, np.array(part, dtype=np.int64), sums)
+
+    def in_objective(self, class_weight: ClassWeight | None) -> float:
+        """What all rows weigh in the objective, weights of classes included."""
+        if class_weight is None:
+            return float(self.rows)
+        return float(class_factors(class_weight, self.by_class) @ self.by_class)
 
     def to_vector(self) -> Floats:
         """All counts as one vector."""
-        parts = (np.array([self.rows]), self.cells.ravel(), self.taking_part)
+        parts = (np.array([self.rows]), self.cells.ravel(), self.taking_part, self.by_class)
         return np.concatenate(parts).astype(np.float64)
 
     @classmethod
-    def from_vector(cls, vector: Floats, groups: int, classes: int) -> Totals:
-        """What `to_vector` wrote, as whole numbers."""
-        counts = np.rint(vector).astype(np.int64)
-        cells = counts[1 : 1 + groups * classes].reshape(groups, classes)
-        return cls(int(counts[0]), cells, counts[1 + cells.size :])
+    def from_vector(
+        cls,
+        vector: Floats,
+        groups: int,
+        classes: int,
+        weighted: bool = False,
+        by_class: bool = False,
+    ) -> Totals:
+        """What `to_vector` wrote; as whole numbers, unless rows have weights."""
+        counts = vector if weighted else np.rint(vector).astype(np.int64)
+        size = 1 + groups * classes
+        cells, end = counts[1:size].reshape(groups, classes), len(vector) - by_class * classes
+        part = np.rint(counts[size:end]).astype(np.int64)
+        return cls(counts[0].item(), cells, part, counts[end:].astype(np.float64))
 
 
-def _sizes(cells: Ints, constraint: Constraint) -> tuple[int, int] | None:
+def class_factors(class_weight: ClassWeight | None, by_class: Floats) -> Floats:
+    """What a row of each class weighs in the objective.
+
+    `balanced`: so much that all classes that occur weigh the same, and all rows what they did.
+    """
+    if class_weight is None:
+        return np.ones(len(by_class))
+    if class_weight != "balanced":
+        return np.array(class_weight, np.float64)
+    share = float(by_class.sum()) / (int(np.count_nonzero(by_class)) or 1)
+    return np.divide(share, by_class, out=np.ones(len(by_class)), where=by_class > 0)
+
+
+def _sizes(cells: Any, constraint: Constraint) -> tuple[float, float] | None:
     """How many rows the two sides have; None where a side that is asked for has none."""
     plus, minus = constraint.sides(*cells.shape)
-    sizes = int(cells[plus].sum()), int(cells[minus].sum())
+    sizes = cells[plus].sum().item(), cells[minus].sum().item()
     missing = not sizes[0] or (minus.any() and not sizes[1])
     return None if missing else sizes
 
@@ -141,14 +186,17 @@ def row_weights(
     s: Ints,
     totals: Totals,
     min_cell: int = 0,
+    weight: Floats | None = None,
 ) -> Floats:
     """v (len(constraints), rows): the weights that one silo gives its rows.
 
     A silo with an empty side weighs nothing under `mean` and `local` (it takes no part, and N
     counts those that do); under `pooled` its other side still counts. A cell of fewer than
-    `min_cell` rows counts as empty.
+    `min_cell` rows counts as empty. A row of weight u counts as u rows.
     """
-    cells = large_enough(count_cells(y, s, *totals.cells.shape), min_cell)
+    groups, classes = totals.cells.shape
+    rows = count_cells(y, s, groups, classes)
+    cells = large_enough(count_cells(y, s, groups, classes, weight), min_cell, rows)
     v = np.zeros((len(constraints), len(y)))
     for k, constraint in enumerate(constraints):
         plus, minus = constraint.sides(*cells.shape)
@@ -162,9 +210,9 @@ def row_weights(
             sizes = own
             silos = max(int(totals.taking_part[k]), 1) if estimator == "mean" else 1
         counted = (cells > 0)[s, y]
-        in_a, in_b = plus[s, y] / max(sizes[0], 1), minus[s, y] / max(sizes[1], 1)
+        in_a, in_b = plus[s, y] / (sizes[0] or 1), minus[s, y] / (sizes[1] or 1)
         v[k] = (in_a - in_b) * counted / silos
-    return v
+    return v if weight is None else v * weight
 
 
 def check_defined(

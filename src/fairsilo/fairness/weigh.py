@@ -8,7 +8,15 @@ from operator import add
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.fairness.constraint import Constraint, Estimator, Totals, count_cells, row_weights
+from fairsilo.fairness.constraint import (
+    ClassWeight,
+    Constraint,
+    Estimator,
+    Totals,
+    class_factors,
+    count_cells,
+    row_weights,
+)
 from fairsilo.partition.federation import Federation
 
 
@@ -29,14 +37,26 @@ def totals_of(
     federation: Federation, constraints: Sequence[Constraint], min_cell: int = 0
 ) -> Totals:
     """The sum of the silos' counts: a set-up exchange."""
-    shape = federation.groups, federation.classes
     parts = (
-        Totals.of_silo(
-            count_cells(federation.y[silo], federation.s[silo], *shape), constraints, min_cell
-        )
-        for silo in federation.silos()
+        silo_totals(part.y, part.s, part.weight, (part.groups, part.classes), constraints, min_cell)
+        for part in federation.parts()
     )
     return reduce(add, parts)
+
+
+def silo_totals(
+    y: Ints,
+    s: Ints,
+    weight: Floats | None,
+    shape: tuple[int, int],
+    constraints: Sequence[Constraint],
+    min_cell: int = 0,
+    by_class: bool = True,
+) -> Totals:
+    """One silo's summand of the totals, from its rows."""
+    rows = count_cells(y, s, *shape)
+    cells = rows if weight is None else count_cells(y, s, *shape, weight)
+    return Totals.of_silo(cells, constraints, min_cell, rows, by_class)
 
 
 def weigh_silo(
@@ -46,15 +66,25 @@ def weigh_silo(
     estimator: Estimator,
     totals: Totals,
     min_cell: int = 0,
+    weight: Floats | None = None,
+    class_weight: ClassWeight | None = None,
 ) -> Weighted:
     """One silo's rows and weights.
+
+    A row of weight u counts as u rows. Weights of classes count in the objective only: they say
+    what an error costs, and a constraint compares people.
 
     A constraint with a claim needs the loss of every row under that class. So the silo's rows of
     other classes are asked a second time, under the claimed class; these weigh nothing in the
     objective, and in the constraints of their claim what the row weighs.
     """
     w = np.full(len(y), 1 / totals.rows)
-    v = row_weights(constraints, estimator, y, s, totals, min_cell)
+    if weight is not None:
+        w = weight / totals.rows
+    if class_weight is not None:
+        share = totals.rows / totals.in_objective(class_weight)
+        w = w * share * class_factors(class_weight, totals.by_class)[y]
+    v = row_weights(constraints, estimator, y, s, totals, min_cell, weight)
     claims = [constraint.claim for constraint in constraints]
     named = sorted({claim for claim in claims if claim is not None})
     if not named:
@@ -73,6 +103,7 @@ def weighted(
     constraints: Sequence[Constraint],
     estimator: Estimator,
     min_cell: int = 0,
+    class_weight: ClassWeight | None = None,
 ) -> tuple[Federation, Floats, Floats]:
     """All silos' rows that a round asks about, w (n,) and v (constraints, n).
 
@@ -81,7 +112,9 @@ def weighted(
     """
     totals = totals_of(federation, constraints, min_cell)
     each = [
-        weigh_silo(part.y, part.s, constraints, estimator, totals, min_cell)
+        weigh_silo(
+            part.y, part.s, constraints, estimator, totals, min_cell, part.weight, class_weight
+        )
         for part in federation.parts()
     ]
     w = np.concatenate([one.w for one in each])

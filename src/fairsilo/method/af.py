@@ -93,7 +93,7 @@ class _Game:
         """Rows of all, of the two groups, and of group a."""
         totals = self.engine.count(self.problem)
         in_a = int(totals.cells[self.pair.a].sum())
-        return totals.rows, in_a + int(totals.cells[self.pair.b].sum()), in_a
+        return int(totals.rows), in_a + int(totals.cells[self.pair.b].sum()), in_a
 
     def even(self) -> Floats:
         """w = 1."""

@@ -62,6 +62,8 @@ class Method:
     """Whether it takes a target in rates, and limits of single pairs."""
     penalised: bool = True
     """Whether the server has an objective of its own, to which it can add a penalty."""
+    weighted: bool = False
+    """Whether it takes weights of rows and of classes."""
     one_pair: bool = False
     """Whether it is for two classes and one pair of groups only."""
     models: tuple[str, ...] = ()

@@ -27,4 +27,5 @@ fedavg = Method(
     asks=(),
     limited=False,
     private=True,
+    weighted=True,
 )

@@ -21,4 +21,5 @@ fedfair = Method(
     shared=True,
     private=True,
     targets=True,
+    weighted=True,
 )

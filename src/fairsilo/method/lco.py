@@ -127,4 +127,5 @@ lco = Method(
     limits="loss",
     shared=True,
     estimator="local",
+    weighted=True,
 )

@@ -45,7 +45,7 @@ class Tested:
     def of(cls, tally: Tally, constraint: Constraint) -> "Tested":
         """The two sides' counts."""
         (m, a, _), (n, b, _) = rate_sides(tally, constraint)
-        return cls((round(a), round(b)), (m, n))
+        return cls((round(a), round(b)), (int(m), int(n)))
 
     @property
     def rate(self) -> float:

@@ -209,4 +209,5 @@ st = Method(
     penalised=False,
     limits="loss",
     own_models=True,
+    weighted=True,
 )

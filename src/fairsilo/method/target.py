@@ -26,6 +26,7 @@ from fairsilo.fairness.constraint import Totals
 from fairsilo.method.base import Trained, solved, who_takes_part
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question.base import Problem
+from fairsilo.question.counts import Counts
 from fairsilo.question.evaluate import Evaluate
 from fairsilo.solver import Agp, Outcome, Rates, Status, Watch
 
@@ -60,7 +61,7 @@ def reach_from(
     problem: Problem, engine: Engine, target: float, free: Outcome, watch: Watch | None = None
 ) -> Trained:
     """`reach`, where training without limits has ended."""
-    aimed = replace(proxy(problem, engine.count(problem), target), begin=free.theta)
+    aimed = replace(proxy(problem, _rows(problem, engine), target), begin=free.theta)
     trained = solved(aimed, free)
     kept = free.status is Status.DIVERGED
     if kept or gap(problem, engine, free.theta, problem.estimator) <= target:
@@ -69,6 +70,14 @@ def reach_from(
         outcome = engine.solve(aimed, watch)
         trained = solved(aimed, outcome, missed(problem, engine, target, outcome))
     return replace(trained, outcome=outcome, rounds_before=free.rounds)
+
+
+def _rows(problem: Problem, engine: Engine) -> Totals:
+    """How many rows there are, whatever they weigh."""
+    if not problem.weighted:
+        return engine.count(problem)
+    found: Totals = engine.ask(problem, Counts(unweighted=True))
+    return found
 
 
 def missed(problem: Problem, engine: Engine, target: float, outcome: Outcome) -> tuple[str, ...]:
@@ -90,7 +99,7 @@ def search(problem: Problem, engine: Engine, target: float, watch: Watch | None 
 
     After the loss of a silo the search begins anew, so that all models are of the same silos.
     """
-    if engine.count(problem).rows < 10 * engine.clients:
+    if _rows(problem, engine).rows < 10 * engine.clients:
         raise FairSiloError(
             "`target_by` search sets a fifth of every client's rows aside and the clients have "
             "too few: use `target_by` proxy"

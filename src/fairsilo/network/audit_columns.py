@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Answers(Question, kind="answers"):
         vectors = []
         for part in parts:
             predicted, losses = self.of(problem, silo, part)
-            shape = {"groups": problem.groups, "classes": problem.classes}
+            shape: dict[str, Any] = {"groups": problem.groups, "classes": problem.classes}
             tally = Tally.of(part.y, part.s, predicted, losses, **shape)
             seen = Evidence.of_silo(tally, problem.cell_pairs, silo.min_cell)
             vectors.append(seen.to_vector())
@@ -146,10 +147,14 @@ def audited_classes(agreed: FederationFile) -> tuple[str, ...]:
 
 
 def audited(agreed: FederationFile, problem: Problem) -> Problem:
-    """The problem of an audit: it compares every pair of groups, whatever training constrains."""
+    """The problem of an audit: it compares every pair of groups, whatever training constrains.
+
+    An audit counts rows, whatever they weigh in training.
+    """
     groups = agreed.groups or agreed.table.groups
     pairs = every_pair(agreed.table, groups, audited_classes(agreed))
-    return replace(problem, constraints=pairs, epsilon=0.0)
+    unweighted = {"weighted": False, "class_weight": None}
+    return replace(problem, constraints=pairs, epsilon=0.0, **unweighted)  # type: ignore[arg-type]
 
 
 def check_columns(settings: Settings, agreed: FederationFile, part: Part) -> str:

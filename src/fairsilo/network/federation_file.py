@@ -50,7 +50,10 @@ OTHER_ENCODER = "the server's encoder does not fit the federation file"
 
 STEPPED = ("histogram", "crossings")
 """The kinds of questions that a model with steps has of its own."""
-LATER = ("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum")
+LATER = (
+    *("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum"),
+    *("weight", "maximum_weight", "class_weight"),
+)
 """Fields that came later: where they are not set, they are no part of the text."""
 
 
@@ -101,6 +104,10 @@ class FederationFile(BaseModel):
     target_confidence: float | None = None
     decide_at: str | None = None
     """Where a model of two classes decides, as `fairsilo train` has it; None is at 0.5."""
+    weight: str | None = None
+    """The column with the rows' weights; None: every row counts as one."""
+    maximum_weight: float | None = None
+    class_weight: str | tuple[tuple[str, float], ...] | None = None
     rounds: int = Field(default=150, ge=1)
     seed: int = 0
     split: str | None = None
@@ -164,6 +171,8 @@ class FederationFile(BaseModel):
             raise ValueError("quorum is more than there are witnesses")
         if self.split is not None and self.split in (self.table.label, *self.table.columns):
             raise ValueError("the split column must be neither label nor feature")
+        if self.weight is not None and self.weight in self.table.columns:
+            raise ValueError("the column of weights must not be a feature")
         if self.minimum_silos > len(self.silos):
             raise ValueError("minimum_silos is more than there are silos")
         return self
@@ -196,7 +205,8 @@ class FederationFile(BaseModel):
             private["client_names"] = () if client is None else self.names
         same = ("method", "after", "model", "penalty", "pairs", "solver", "estimator", "notion")
         limits = ("epsilon", "epsilons", "target_deo", "target_by", "target_confidence")
-        more = ("against", "pool", *limits, "decide_at", "rounds", "seed", "split")
+        weights = ("weight", "maximum_weight", "class_weight")
+        more = ("against", "pool", *limits, "decide_at", *weights, "rounds", "seed", "split")
         return Options(
             data=data or self.name,
             label=table.label,

@@ -21,8 +21,8 @@ class Earlier:
 
     def __init__(self, agreed: FederationFile) -> None:
         self.agreed = agreed
-        self.encoded: int | None = None
-        self.rows: dict[tuple[str, ...], int] = {}
+        self.encoded: float | None = None
+        self.rows: dict[tuple[str, ...], float] = {}
         """The training rows of some silos together."""
 
     def known(self, silos: Sequence[str], cells: Ints | Floats | None) -> Known:
@@ -54,7 +54,7 @@ class Earlier:
         refuse_implausible(question, problem, vector, known, number, silos)
         self._note(question, tuple(silos), vector)
         if isinstance(question, Columns):
-            self.encoded = round(vector[0])
+            self.encoded = float(vector[0])
 
     def judge_each(
         self, problem: Problem, question: Question, number: int, parts: Mapping[str, Floats]
@@ -66,8 +66,9 @@ class Earlier:
             self._note(question, (name,), part)
 
     def _note(self, question: Question, silos: tuple[str, ...], vector: Floats) -> None:
-        if isinstance(question, Columns) or (isinstance(question, Counts) and not question.rest):
-            self.rows[silos] = round(vector[0])
+        counts = isinstance(question, Counts) and not (question.rest or question.unweighted)
+        if counts or isinstance(question, Columns):
+            self.rows[silos] = float(vector[0])
 
 
 def refuse_implausible(

@@ -117,10 +117,10 @@ class PrivateNetwork(Network):
         # The point that could not be asked about is the one after the last step.
         return Outcome(self.theta, Status.RUNNING, len(records), history)
 
-    def outcomes(self, problem: Problem, theta: Floats) -> tuple[Floats, Floats] | None:
+    def outcomes(self, problem: Problem, theta: Floats, cut: float) -> tuple[Floats, Floats] | None:
         """Losses and right answers of the training rows; None where the budget is spent, or where
         other silos answered than were counted."""
-        question = Outcomes(theta)
+        question = Outcomes(theta, cut)
         upcoming = self.journal.upcoming
         paid = upcoming == question.kind or (
             not upcoming and all(map(self.ledger.fits, question.releases(problem)))

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fairsilo.arrays import Ints
+from fairsilo.arrays import Floats, Ints
 from fairsilo.data.columns import column, distinct
 from fairsilo.data.declared_rows import declared_rows, parts_of
 from fairsilo.data.sample import build_labels
 from fairsilo.data.schema import Schema
+from fairsilo.data.weights import declared_weights, weighty
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.settings import Settings
 from fairsilo.partition import TEST, draw, split_column
@@ -31,25 +32,36 @@ def split_rows(
     federation file's seed. `schema`: the federation's own unless small groups were pooled."""
     if agreed.dp is not None:
         return _split_privately(frame, agreed)
+    frame, weight = weighty(frame, agreed.weight)
     y, s = build_labels(frame, schema or agreed.table)
     if agreed.split is not None:
         is_test = split_column(*distinct(column(frame, agreed.split)), column=agreed.split)
     else:
         drawn = draw(y, kind="iid", clients=1, test_fraction=agreed.test_fraction, seed=agreed.seed)
         is_test = np.equal(drawn, TEST)
-    return _part(frame, y, s, ~is_test), _part(frame, y, s, is_test)
+    return _part(frame, y, s, weight, ~is_test), _part(frame, y, s, weight, is_test)
 
 
 def _split_privately(frame: pd.DataFrame, agreed: FederationFile) -> tuple[Part, Part]:
     assert agreed.split is not None
     rows, y, s = declared_rows(frame, agreed.table)
     part = parts_of(rows, agreed.split)
-    return _part(rows, y, s, part == 0), _part(rows, y, s, part == 1)
+    weight = None
+    if agreed.weight is not None and agreed.maximum_weight is not None:
+        weight = declared_weights(rows, agreed.weight, agreed.maximum_weight)
+    return _part(rows, y, s, weight, part == 0), _part(rows, y, s, weight, part == 1)
 
 
-def _part(frame: pd.DataFrame, y: Ints, s: Ints, chosen: npt.NDArray[np.bool_]) -> Part:
+def _part(
+    frame: pd.DataFrame,
+    y: Ints,
+    s: Ints,
+    weight: Floats | None,
+    chosen: npt.NDArray[np.bool_],
+) -> Part:
     rows = frame[chosen].reset_index(drop=True)
-    return Part(y[chosen], s[chosen], np.zeros((len(rows), 0)), rows)
+    own = None if weight is None else weight[chosen]
+    return Part(y[chosen], s[chosen], np.zeros((len(rows), 0)), rows, own)
 
 
 def digest_of(frame: pd.DataFrame) -> str:

@@ -144,7 +144,8 @@ def _seen(
     """What is known of the trained model: evidence, or under differential privacy releases."""
     whole = replace(problem, constraints=posed.constraints)
     if isinstance(engine, PrivateNetwork):
-        released = released_by(engine, problem, engine.outcomes(whole, theta))
+        outcomes = engine.outcomes(whole, theta, cut_of(trained))
+        released = released_by(engine, problem, outcomes)
         _, test = _evaluate(whole, engine, theta, cut_of(trained))
         tolerance = engine.under_noise(without(options, problem)).solver.tolerance
         training = released_training(released, posed, trained.outcome, tolerance, test.tally)

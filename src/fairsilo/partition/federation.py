@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairsilo.arrays import Ints
+from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
 from fairsilo.errors import FairSiloError
 from fairsilo.partition.rows import by_client
@@ -26,6 +26,8 @@ class Federation:
     """How many groups there are; s is an index into them."""
     classes: int
     """How many classes there are; y is an index into them."""
+    weight: Floats | None = None
+    """As how many rows each row counts; None: as one."""
 
     @classmethod
     def of(
@@ -38,6 +40,7 @@ class Federation:
         groups: int,
         classes: int,
         clients: int | None = None,
+        weight: Floats | None = None,
     ) -> Federation:
         """Sort rows by client (stable), unless they are; rows of client -1 (test) are left out.
 
@@ -55,7 +58,8 @@ class Federation:
         if clients is None:
             sizes = sizes[sizes > 0]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return cls(x[order], y[order], s[order], offsets, groups, classes)
+        weight = None if weight is None else weight[order]
+        return cls(x[order], y[order], s[order], offsets, groups, classes, weight)
 
     @property
     def clients(self) -> int:
@@ -80,6 +84,6 @@ class Federation:
         """A federation of one: the silo trains alone."""
         part = slice(int(self.offsets[silo]), int(self.offsets[silo + 1]))
         offsets = np.array([0, part.stop - part.start], dtype=np.int64)
-        return Federation(
-            self.x[part], self.y[part], self.s[part], offsets, self.groups, self.classes
-        )
+        weight = None if self.weight is None else self.weight[part]
+        shape = self.groups, self.classes
+        return Federation(self.x[part], self.y[part], self.s[part], offsets, *shape, weight)

@@ -1,5 +1,7 @@
 """Set a share of every silo's training rows aside for choosing a setting."""
 
+from typing import Any
+
 import numpy as np
 
 from fairsilo.partition.federation import Federation
@@ -16,7 +18,8 @@ def hold_out(whole: Federation, seed: int) -> tuple[Federation, Federation]:
     for silo in whole.silos():
         size = silo.stop - silo.start
         held[silo.start + rng.permutation(size)[: round(size * VALIDATION)]] = True
-    shape = {"groups": whole.groups, "classes": whole.classes}
+    shape: dict[str, Any] = {"groups": whole.groups, "classes": whole.classes}
+    shape["weight"] = whole.weight
     parts = (np.where(held, -1, client), np.where(held, client, -1))
     rest, aside = (Federation.of(whole.x, whole.y, whole.s, part, **shape) for part in parts)
     return rest, aside

@@ -18,7 +18,7 @@ from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.coded import Table
 from fairsilo.dp import Clip, Message, Plan, Release
 from fairsilo.errors import FairSiloError
-from fairsilo.fairness.constraint import Constraint, Dgeo, Estimator, Measure
+from fairsilo.fairness.constraint import ClassWeight, Constraint, Dgeo, Estimator, Measure
 from fairsilo.model.base import Model
 from fairsilo.predictor.base import Predictor
 from fairsilo.question.plausible import NOTHING, Known
@@ -73,6 +73,10 @@ class Problem:
     """What the server adds to the objective; silos need not know it."""
     begin: Floats | None = field(default=None, compare=False)
     """Where training starts; None is the model's own start."""
+    weighted: bool = False
+    """Whether rows have weights: a row of weight u counts as u rows."""
+    class_weight: ClassWeight | None = None
+    """What a row of each class weighs in the objective, beside that."""
 
     @property
     def start(self) -> Floats:
@@ -88,6 +92,16 @@ class Problem:
     def shape(self) -> tuple[int, int]:
         """How many groups and classes there are."""
         return self.groups, self.model.classes
+
+    @property
+    def layout(self) -> tuple[int, int, bool, bool]:
+        """How `Totals` are laid out in a vector."""
+        return *self.shape, self.weighted, self.class_weight is not None
+
+    def totals_length(self, constraints: int) -> int:
+        """How many numbers `Totals` are."""
+        classes = self.classes if self.class_weight is not None else 0
+        return 1 + self.groups * self.classes + constraints + classes
 
     @property
     def limits(self) -> Floats:
@@ -115,14 +129,23 @@ class Part:
     """Encoded rows; without columns before the encoder is fitted."""
     frame: Any = None
     """The rows as a table, where there is one."""
+    weight: Floats | None = None
+    """As how many rows each row counts; None: as one."""
 
     def __len__(self) -> int:
         return len(self.y)
 
+    def times(self, problem: Problem) -> Floats | None:
+        """As how many rows each row counts in the problem; None: as one."""
+        if not problem.weighted:
+            return None
+        return np.ones(len(self)) if self.weight is None else self.weight
+
     def only(self, rows: Any) -> Part:
         """Some of the rows."""
         frame = None if self.frame is None else self.frame[rows]
-        return Part(self.y[rows], self.s[rows], self.x[rows], frame)
+        weight = None if self.weight is None else self.weight[rows]
+        return Part(self.y[rows], self.s[rows], self.x[rows], frame, weight)
 
 
 @dataclass(eq=False)

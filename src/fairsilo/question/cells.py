@@ -19,6 +19,7 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints
 from fairsilo.dp import Clip, Message, Release
 from fairsilo.fairness.constraint import Constraint, count_cells
+from fairsilo.predictor.base import HALF
 from fairsilo.question.base import Noisy, Part, Problem, Promise, Silo, Unfit, fitting
 from fairsilo.question.plausible import NOTHING, ROUNDING, Known
 
@@ -55,8 +56,10 @@ class NoisyCounts(Noisy, kind="noisy-counts", additive=True):
         return problem.groups * problem.classes
 
     def messages(self, problem: Problem, silo: Silo) -> Sequence[Message]:
-        """One row changes one count by one."""
-        cells = count_cells(silo.train.y, silo.train.s, *problem.shape).ravel().astype(np.float64)
+        """One row changes one count by one at most: a weight is a share of the largest."""
+        part = silo.train
+        cells = count_cells(part.y, part.s, *problem.shape, part.times(problem))
+        cells = cells.ravel().astype(np.float64)
         return [Message("counts", cells, 1.0, promised(problem).plan.counts)]
 
     def releases(self, problem: Problem) -> list[Release]:
@@ -107,7 +110,8 @@ class Cells(Noisy, kind="cells", moving=True, additive=True):
         plan, clip = promised(problem).plan, promised(problem).clip
         part, model, theta = silo.train, problem.model, self.theta
         inside = members(part.y, part.s, self.cells(problem))
-        rows = _rows(part, np.vstack([inside, 1 - inside.sum(axis=0, keepdims=True)]))
+        others = 1 - inside.sum(axis=0, keepdims=True)
+        rows = _rows(problem, part, np.vstack([inside, others]))
         losses, gradients = clipped_sums(model, rows, theta, clip.gradient, clip.loss)
         found = [
             Message("gradients", np.asarray(gradients).ravel(), clip.gradient, plan.gradient),
@@ -159,10 +163,14 @@ class Outcomes(Noisy, kind="outcomes", additive=True):
     """Losses and rows predicted right of every (group, class) under a trained model."""
 
     theta: Floats
+    cut: float = HALF
+    """Where a model of two classes decides."""
 
     def check(self, problem: Problem) -> None:
-        """Theta has the model's size."""
+        """Theta has the model's size, and only a model of two classes decides elsewhere."""
         fitting(self, theta=(problem.model.size,))
+        if not 0 <= self.cut <= 1 or (self.cut != HALF and problem.classes != 2):
+            raise Unfit(f"no model decides at {self.cut}")
 
     def length(self, problem: Problem) -> int:
         """Two for every cell."""
@@ -174,8 +182,8 @@ class Outcomes(Noisy, kind="outcomes", additive=True):
 
         plan, clip, part = promised(problem).plan, promised(problem).clip, silo.train
         every = [(g, c) for g in range(problem.groups) for c in range(problem.classes)]
-        rows = _rows(part, members(part.y, part.s, every))
-        found = clipped_outcomes(problem.model, rows, self.theta, clip.loss)
+        rows = _rows(problem, part, members(part.y, part.s, every))
+        found = clipped_outcomes(problem.model, rows, self.theta, clip.loss, self.cut)
         return [Message("outcomes", np.asarray(found).ravel(), reach(clip), plan.final)]
 
     def releases(self, problem: Problem) -> list[Release]:
@@ -218,9 +226,11 @@ def _triangle(size: int) -> tuple[tuple[Ints, Ints], Floats]:
     return upper, np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
 
 
-def _rows(part: Part, inside: Floats) -> Any:
-    """The rows, with their cells in the place of v."""
+def _rows(problem: Problem, part: Part, inside: Floats) -> Any:
+    """The rows, with their cells in the place of v; what a row weighs, it weighs in its cell."""
     from fairsilo.sums.rows import Rows, padded
 
-    rows = Rows(part.x, part.y, np.ones(len(part)), inside)  # type: ignore[arg-type]
+    times = part.times(problem)
+    each = np.ones(len(part)) if times is None else times
+    rows = Rows(part.x, part.y, each, inside * each)  # type: ignore[arg-type]
     return padded(rows, 0, len(part))

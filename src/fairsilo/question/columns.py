@@ -13,6 +13,7 @@ from fairsilo.question.base import Noisy, Problem, Question, Silo
 from fairsilo.question.plausible import (
     NOTHING,
     Known,
+    negative_counts,
     other_rows,
     squares_too_small,
     whole_counts,
@@ -35,7 +36,7 @@ class Columns(Question, kind="columns", additive=True):
         from fairsilo.data.encoder import EncoderSums
 
         assert problem.schema is not None
-        sums = EncoderSums.of(silo.train.frame, problem.schema)
+        sums = EncoderSums.of(silo.train.frame, problem.schema, silo.train.times(problem))
         return np.concatenate([[float(sums.rows)], sums.count, sums.total, sums.squares])
 
     def read(self, problem: Problem, vector: Floats) -> EncoderSums:
@@ -45,15 +46,16 @@ class Columns(Question, kind="columns", additive=True):
         assert problem.schema is not None
         names = problem.schema.numbers
         count, total, squares = vector[1:].reshape(3, len(names))
-        return EncoderSums(names, round(vector[0]), count, total, squares)
+        return EncoderSums(names, float(vector[0]), count, total, squares)
 
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """A column has at most as many values as rows, and squares that its sum allows."""
         count, total, squares = vector[1:].reshape(3, -1)
         if (count > vector[0] + 0.5).any():
             return "a column has more values than rows"
+        counts = np.concatenate([vector[:1], count])
         return (
-            whole_counts(np.concatenate([vector[:1], count]))
+            (negative_counts(counts) if problem.weighted else whole_counts(counts))
             or squares_too_small(count, total, squares)
             or other_rows(vector[0], known)
         )

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.fairness.constraint import Totals, count_cells
+from fairsilo.fairness.constraint import Totals
+from fairsilo.fairness.weigh import silo_totals
 from fairsilo.question.base import ASIDE, Problem, Question, Silo, Unfit
-from fairsilo.question.plausible import NOTHING, Known, other_rows, whole_counts
+from fairsilo.question.plausible import (
+    NOTHING,
+    ROUNDING,
+    Known,
+    negative_counts,
+    other_rows,
+    whole_counts,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +24,8 @@ class Counts(Question, kind="counts"):
 
     rest: bool = False
     """Whether to leave out the rows that each silo sets aside."""
+    unweighted: bool = False
+    """Whether every row counts as one, whatever it weighs: small groups are those of few rows."""
 
     def check(self, problem: Problem) -> None:
         """Rows are set aside only where a search needs it."""
@@ -24,23 +34,28 @@ class Counts(Question, kind="counts"):
 
     def length(self, problem: Problem) -> int:
         """Rows, cells, constraints."""
-        return 1 + problem.groups * problem.classes + len(problem.constraints)
+        return problem.totals_length(len(problem.constraints))
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the rows to train on, without the cells that the silo finds too small."""
         part = silo.rows(problem, self.rest)
-        cells = count_cells(part.y, part.s, *problem.shape)
-        return Totals.of_silo(cells, problem.constraints, silo.min_cell).to_vector()
+        weight = None if self.unweighted else part.times(problem)
+        rows = (part.y, part.s, weight, problem.shape)
+        by_class = problem.class_weight is not None
+        return silo_totals(*rows, problem.constraints, silo.min_cell, by_class).to_vector()
 
     def read(self, problem: Problem, vector: Floats) -> Totals:
         """The counts over all silos."""
-        return Totals.from_vector(vector, *problem.shape)
+        return Totals.from_vector(vector, *problem.layout)
 
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """Whole numbers; no more rows in the cells than there are, and as many as before."""
         totals, silos = self.read(problem, vector), known.silos or np.inf
-        if totals.cells.sum() > totals.rows or (totals.taking_part > silos).any():
+        most = totals.rows * (1 + ROUNDING)
+        if totals.cells.sum() > most or (totals.taking_part > silos).any():
             return "the cells have more rows, or the constraints more silos, than there are"
+        if problem.weighted:
+            return negative_counts(vector)
         if self.rest and known.rows is not None:
             # Every silo rounds the share that it sets aside.
             off = abs(totals.rows - (1 - ASIDE) * known.rows)

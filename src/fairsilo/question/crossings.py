@@ -31,6 +31,8 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
     coarse: Floats
     """For each of them which coarse step it belongs to, one feature after the other; -1 throughout
     for a feature that is not asked about."""
+    costs: Floats
+    """What a row of each class weighs; nothing: all the same."""
 
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, and every column its coarse step."""
@@ -39,6 +41,8 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
             raise Unfit("the features do not have the model's columns")
         if not np.isin(self.coarse, np.arange(-1, SIDE)).all() or (self.widths < 1).any():
             raise Unfit("the coarse steps of a feature are not whole numbers, or too many")
+        if len(self.costs) not in (0, problem.classes) or (self.costs <= 0).any():
+            raise Unfit("the classes' weights do not fit the problem")
 
     def maps(self) -> dict[int, Ints]:
         """The coarse steps of the columns of every feature that is asked about."""
@@ -61,6 +65,11 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
         p = probabilities_of(linear_scores(self.theta, part.x, problem.classes))
         outputs = problem.model.outputs
         weights = np.hstack([slopes_of(p, part.y, outputs), (p * (1 - p))[:, -outputs:]])
+        times = part.times(problem)
+        if times is not None:
+            weights *= times[:, None]
+        if self.costs.size:
+            weights *= self.costs[part.y, None]
         found = []
         for a, b in combinations(places, 2):
             cell = places[a] * (SIDE + 1) + places[b]

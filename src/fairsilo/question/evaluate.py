@@ -54,7 +54,7 @@ class Evaluate(Question, kind="evaluate"):
         """One or two pieces of evidence."""
         pairs, claims = len(problem.constraints), bool(problem.claims)
         shape = (problem.groups, problem.classes, pairs, claims)
-        tallies = sum(Evidence.length(*shape, scored) for scored in self._scored)
+        tallies = sum(Evidence.length(*shape, one, problem.weighted) for one in self._scored)
         return tallies + math.prod(self._wagers(problem))
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
@@ -73,7 +73,8 @@ class Evaluate(Question, kind="evaluate"):
 
     def _wagers(self, problem: Problem) -> tuple[int, ...]:
         """The shape of the sums by which the test rows' losses are bounded."""
-        return shape_of(problem.cell_pairs if self.part == "all" else ())
+        bounded = self.part == "all" and not problem.weighted
+        return shape_of(problem.cell_pairs if bounded else ())
 
     @property
     def _scored(self) -> list[bool]:
@@ -87,16 +88,17 @@ class Evaluate(Question, kind="evaluate"):
         plain = isinstance(model, Plain)
         labels = (said if plain else model).labels(part.x, part.s, problem.seed)
         shape = {"groups": problem.groups, "classes": problem.classes}
-        tally = Tally.of(part.y, part.s, labels, said.lost, **shape)
+        weight = part.times(problem)
+        tally = Tally.of(part.y, part.s, labels, said.lost, **shape, weight=weight)
         if scored:
-            found = counted(said.chances, part.y, part.s, problem.groups)
+            found = counted(said.chances, part.y, part.s, problem.groups, weight)
             tally = replace(tally, scores=found)
         if problem.claims:
             under = {
                 claim: model.losses(part.x, np.full_like(part.y, claim), part.s)
                 for claim in problem.claims
             }
-            tally = replace(tally, claimed=claimed(under, part.s, *problem.shape))
+            tally = replace(tally, claimed=claimed(under, part.s, *problem.shape, weight))
         return Evidence.of_silo(tally, problem.constraints, silo.min_cell if self.audit else 0)
 
     def _model(self, problem: Problem, silo: Silo) -> Predictor:
@@ -111,10 +113,11 @@ class Evaluate(Question, kind="evaluate"):
         wagers = self._wagers(problem)
         tallies = vector[: len(vector) - math.prod(wagers)]
         shape = (*problem.shape, len(problem.constraints), bool(problem.claims))
-        cut = Evidence.length(*shape, self._scored[0])
+        weighted = problem.weighted
+        cut = Evidence.length(*shape, self._scored[0], weighted)
         parts = [tallies] if self.test_only else np.split(tallies, [cut])
         each = zip(parts, self._scored, strict=True)
-        *train, test = (Evidence.from_vector(part, *shape, one) for part, one in each)
+        *train, test = (Evidence.from_vector(part, *shape, one, weighted) for part, one in each)
         if wagers[0]:
             test = replace(test, wagers=vector[len(tallies) :].reshape(wagers))
         return (train[0] if train else None), test
@@ -128,7 +131,7 @@ class Evaluate(Question, kind="evaluate"):
                 return wrong
         if train is None or self.audit or self.part != "all":
             return ""
-        if known.cells is not None and (train.tally.cells < known.cells).any():
+        if known.cells is not None and (train.tally.cells < known.cells * (1 - ROUNDING)).any():
             return "a cell has fewer training rows than were counted before"
         return other_rows(float(train.tally.counts.sum()), known)
 
@@ -141,10 +144,12 @@ def wrong_evidence(seen: Evidence, classes: int, plain: bool) -> str:
     return wrong_tally(seen.tally, classes, plain)
 
 
-def claimed(under: dict[int, Floats], s: Ints, groups: int, classes: int) -> Floats:
+def claimed(
+    under: dict[int, Floats], s: Ints, groups: int, classes: int, weight: Floats | None = None
+) -> Floats:
     """Sums by group of the losses under each claim and of their squares, (2, groups, classes)."""
-    found = np.zeros((2, groups, classes))
+    found, times = np.zeros((2, groups, classes)), 1.0 if weight is None else weight
     for claim, losses in under.items():
-        for power, values in enumerate((losses, losses**2)):
+        for power, values in enumerate((times * losses, times * losses**2)):
             found[power, :, claim] = np.bincount(s, weights=values, minlength=groups)
     return found

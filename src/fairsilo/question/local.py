@@ -36,8 +36,8 @@ class Local(Question, kind="local", moving=True):
 
     def check(self, problem: Problem) -> None:
         """Theta and totals have the problem's sizes, and rho is positive."""
-        pairs, cells = len(problem.constraints), problem.groups * problem.classes
-        fitting(self, theta=(problem.model.size,), totals=(1 + cells + pairs,))
+        totals = (problem.totals_length(len(problem.constraints)),)
+        fitting(self, theta=(problem.model.size,), totals=totals)
         if not (0 < self.rho < np.inf) or self.turn < 0:
             raise Unfit("rho and turn of the question 'local' do not fit the problem")
 
@@ -93,9 +93,10 @@ class Local(Question, kind="local", moving=True):
             return "the mean loss is negative, or a sum of squares is"
         if self.theta.any() or not problem.model.linear:
             return ""
-        rows = Totals.from_vector(self.totals, *problem.shape).rows
+        rows = Totals.from_vector(self.totals, *problem.layout).rows
         share = known.rows / rows if known.alone and known.rows is not None else 1.0
-        counted = not known.alone or known.rows is not None
+        # What a silo's classes weigh, only the silo knows.
+        counted = not known.alone or (known.rows is not None and problem.class_weight is None)
         if counted and abs(loss - share * np.log(problem.classes)) > ROUNDING:
             return "the mean loss of a model without weights is not log(classes)"
         gaps = all(one.sides(*problem.shape)[1].any() for one in problem.constraints)

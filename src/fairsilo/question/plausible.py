@@ -27,11 +27,11 @@ SURE = 9.0
 class Known:
     """What is known of those who answer; None where nothing is."""
 
-    rows: int | None = None
-    """Their training rows, as they counted them before."""
+    rows: float | None = None
+    """Their training rows, as they counted them before; where rows have weights, their sum."""
     cells: Ints | Floats | None = None
     """Their training rows by (group, class), small cells left out; with noise in a private run."""
-    encoded: int | None = None
+    encoded: float | None = None
     """The rows that the encoder was fitted to, those of silos that were lost since included."""
     silos: int | None = None
     """How many answer."""
@@ -48,10 +48,16 @@ class Known:
 NOTHING = Known()
 
 
+def negative_counts(counts: Floats) -> str:
+    """Whether a count, or a sum of weights, is negative."""
+    return "a count is negative" if (counts < -0.5).any() else ""
+
+
 def whole_counts(counts: Floats) -> str:
     """Whether counts are whole numbers and not negative."""
-    if (counts < -0.5).any():
-        return "a count is negative"
+    negative = negative_counts(counts)
+    if negative:
+        return negative
     if (np.abs(counts - np.rint(counts)) > 1e-3).any():
         return "a count is no whole number"
     return ""
@@ -59,9 +65,9 @@ def whole_counts(counts: Floats) -> str:
 
 def other_rows(rows: float, known: Known) -> str:
     """Whether there are as many rows as before."""
-    if known.rows is None or round(rows) == known.rows:
+    if known.rows is None or abs(rows - known.rows) < 0.5:
         return ""
-    return f"there are {round(rows)} training rows, and before there were {known.rows}"
+    return f"there are {round(rows)} training rows, and before there were {round(known.rows)}"
 
 
 def squares_too_small(count: Floats, total: Floats, squares: Floats) -> str:

@@ -38,12 +38,12 @@ class Round(Question, kind="round", moving=True):
 
     def check(self, problem: Problem) -> None:
         """Theta, mu and totals have the problem's sizes."""
-        pairs, groups = len(self.constraints(problem)), problem.groups
+        pairs = len(self.constraints(problem))
         fitting(
             self,
             theta=(problem.model.size,),
             mu=(pairs,),
-            totals=(1 + groups * problem.classes + pairs,),
+            totals=(problem.totals_length(pairs),),
         )
         if self.rest and not problem.rest:
             raise Unfit("the problem sets no rows aside")
@@ -68,9 +68,11 @@ class Round(Question, kind="round", moving=True):
 
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """What `round_bounds` says of losses, gaps, gradients and the Hessian."""
-        totals = Totals.from_vector(self.totals, *problem.shape)
+        totals = Totals.from_vector(self.totals, *problem.layout)
         if self.rest and known.alone and known.rows is not None:
-            known = replace(known, rows=known.rows - set_aside(known.rows))
+            # What the rows set aside weigh, only the silo knows.
+            rest = None if problem.weighted else known.rows - set_aside(int(known.rows))
+            known = replace(known, rows=rest)
         constraints, measure = self.constraints(problem), self.measure(problem)
         asked = replace(problem, constraints=constraints, measure=measure)
         return wrong_sums(asked, self.read(problem, vector), (self.theta, self.mu), totals, known)
@@ -91,12 +93,19 @@ def weighted_rows(
     )
     if silo.cache.get("weighted") != key:
         part = silo.rows(problem, question.rest)
-        totals = Totals.from_vector(question.totals, *problem.shape)
-        if totals.rows < 1:
+        totals = Totals.from_vector(question.totals, *problem.layout)
+        if totals.rows <= 0:
             # Not: fewer rows than this silo has, which would tell how many it has.
             raise Unfit("the totals count no rows")
         asked = weigh_silo(
-            part.y, part.s, question.constraints(problem), problem.estimator, totals, silo.min_cell
+            part.y,
+            part.s,
+            question.constraints(problem),
+            problem.estimator,
+            totals,
+            silo.min_cell,
+            part.times(problem),
+            problem.class_weight,
         )
         x = part.x if asked.source is None else part.x[asked.source]
         silo.cache["weighted"], silo.cache["rows"] = key, (x, asked.y, asked.w, asked.v)

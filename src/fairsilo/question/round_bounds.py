@@ -13,7 +13,9 @@ in constraint k, in units of its weight 1/n in the objective. For logistic regre
     H is positive semidefinite at mu = 0        of every model: the Gauss-Newton matrix is, too
 
 Of one silo's own part all of it holds; L(0) is its share of the rows, n_i / n, of log C, and
-|dL/dtheta| is at most r sqrt(n_i / n).
+|dL/dtheta| is at most r sqrt(n_i / n). Rows with weights count as so many rows. Where classes have
+weights, a row weighs at most t times 1/n and at least 1/t' times: then n_i / n and r^2 become up to
+t times as large, and h_k up to t' times.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairsilo.arrays import Floats
-from fairsilo.fairness.constraint import Totals
+from fairsilo.fairness.constraint import Totals, class_factors
 from fairsilo.question.base import Problem
 from fairsilo.question.lr_sums import SHARPNESS
 from fairsilo.question.plausible import ROUNDING, Known
@@ -40,14 +42,15 @@ def wrong_sums(
     """
     theta, loss, d = at[0], float(sums.loss), np.asarray(sums.d)
     rate, linear = problem.measure == "rate", problem.model.linear
-    share = 1.0
+    share, heavy, light = 1.0, *_tilt(problem, totals)
     if known.alone and known.rows is not None:
-        share = known.rows / max(totals.rows, 1)
+        share = min(heavy * known.rows / totals.rows, 1.0)
     at_zero = np.log(problem.classes) * share
-    least = 0.0 if known.alone and known.rows is None else at_zero
+    unsure = known.alone and (known.rows is None or problem.class_weight is not None)
+    least = 0.0 if unsure else at_zero
     sides = [one.sides(*problem.shape) for one in problem.constraints]
     even = not (known.alone or rate) and all(minus.any() for _, minus in sides)
-    heaviest = _heaviest(problem, totals)
+    heaviest = light * _heaviest(problem, totals)
     most = np.ones(len(d)) if rate else heaviest * max(loss, 0.0)
     large = np.abs(d) > most * (1 + ROUNDING) + ROUNDING
     if not rate:
@@ -68,7 +71,16 @@ def wrong_sums(
             large.any(),
             "a gap between groups is larger than the losses allow",
         ),
-    ) or _wrong_slopes(problem, sums, at, heaviest, share, _reach(totals, known))
+    ) or _wrong_slopes(problem, sums, at, heaviest, share, np.sqrt(heavy) * _reach(totals, known))
+
+
+def _tilt(problem: Problem, totals: Totals) -> tuple[float, float]:
+    """t and t'; one where classes have no weights."""
+    if problem.class_weight is None:
+        return 1.0, 1.0
+    factors = class_factors(problem.class_weight, totals.by_class)
+    mean = float(factors @ totals.by_class) / totals.rows
+    return float(factors.max()) / mean, mean / float(factors.min())
 
 
 def _first(*found: tuple[bool | np.bool_, str]) -> str:
@@ -80,7 +92,7 @@ def _reach(totals: Totals, known: Known) -> float:
     """r; infinite where nobody knows how the encoder was fitted."""
     if known.encoded is None:
         return np.inf
-    return ROOM * float(np.sqrt(max(known.encoded / max(totals.rows, 1), 1.0)))
+    return ROOM * float(np.sqrt(max(known.encoded / totals.rows, 1.0)))
 
 
 def _heaviest(problem: Problem, totals: Totals) -> Floats:
@@ -89,10 +101,11 @@ def _heaviest(problem: Problem, totals: Totals) -> Floats:
     for k, one in enumerate(problem.constraints):
         if problem.estimator == "pooled":
             sides = (totals.cells[side].sum() for side in one.sides(*problem.shape) if side.any())
-            smallest = max(min(sides, default=1), 1)
+            smallest = min(sides, default=1) or 1
         else:
-            smallest = max(int(totals.taking_part[k]), 1)
-        found.append(totals.rows / smallest)
+            # A silo's own side has at least one row, which may weigh anything.
+            smallest = 0 if problem.weighted else max(int(totals.taking_part[k]), 1)
+        found.append(totals.rows / smallest if smallest else np.inf)
     return np.array(found, np.float64)
 
 

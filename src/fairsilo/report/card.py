@@ -132,7 +132,7 @@ def _cell(cell: Cell) -> Card:
     return {
         "group": cell.group,
         "class": cell.name,
-        "rows": cell.rows,
+        "rows": round(cell.rows),
         "recognised": cell.rate,
         "interval": _ends(cell.interval),
         "loss": cell.losses.mean if cell.losses else None,

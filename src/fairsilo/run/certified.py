@@ -24,6 +24,8 @@ def certificate_of(
     limit = None if epsilon is None else float(np.min(epsilon))
     if len(test) > 1 or METHODS[options.method].own_models:
         return refuse("this method leaves one model per client, and a certificate is of one", limit)
+    if test[0].tally.rows is not None:
+        return refuse("its bounds are of rows that count one each, and these have weights", limit)
     names = Names(posed.schema.groups, posed.schema.classes)
     groups, classes = names.groups, names.classes
     target = options.target_deo

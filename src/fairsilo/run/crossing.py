@@ -12,6 +12,7 @@ from fairsilo.data.binned import CELLS, MOST_PARAMETERS, Binned, Block
 from fairsilo.data.steps import Pair, coarse
 from fairsilo.engine import Engine
 from fairsilo.errors import FairSiloError
+from fairsilo.fairness.constraint import class_factors
 from fairsilo.question import Crossings, Problem
 from fairsilo.question.crossings import SIDE
 from fairsilo.run.problem import Posed
@@ -47,7 +48,11 @@ def strongest(most: int, posed: Posed, problem: Problem, theta: Floats, engine: 
         for k, (block, rows) in enumerate(zip(blocks, posed.rows, strict=True))
     ]
     widths = np.array([block.width for block in blocks], np.float64)
-    question = Crossings(np.asarray(theta), widths, np.concatenate(steps).astype(np.float64))
+    costs = np.zeros(0)
+    if problem.class_weight is not None:
+        costs = class_factors(problem.class_weight, engine.count(problem).by_class)
+    coarse = np.concatenate(steps).astype(np.float64)
+    question = Crossings(np.asarray(theta), widths, coarse, costs)
     found: dict[tuple[int, int], Floats] = engine.ask(problem, question)
     gains = {pair: gain_of(*sums) for pair, sums in found.items()}
     best = sorted((pair for pair in gains if gains[pair] > 0), key=lambda pair: -gains[pair])

@@ -3,7 +3,7 @@
 import resource
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -93,7 +93,8 @@ def measure(
     seconds: float,
 ) -> Metrics:
     """The promised keys of metrics.json, and what the report shows beside them."""
-    training, test, method = seen.training, seen.test, METHODS[options.method]
+    training, method = seen.training, METHODS[options.method]
+    test = [replace(one, tally=one.tally.effective) for one in seen.test]
     limited = method.limits == "loss" and options.target_deo is None
     outcome, schema = trained.outcome, posed.schema
     whole = reduce(add, (one.tally for one in test))
@@ -123,7 +124,8 @@ def measure(
         "reason": training.reason,
         "train": training.figures,
         "test": {
-            "rows": int(test[0].tally.counts.sum()),
+            "rows": test[0].tally.size,
+            **weighted_rows(test[0].tally),
             **test_figures,
             "cells": cells_of([one.tally for one in test], schema.groups, schema.classes),
             **_claims(posed, test),
@@ -146,6 +148,7 @@ def measure(
             *trained.notes,
             *idle_limit(options, problem, outcome),
             *groupless_note(training.figures, test_figures),
+            *weight_note(options, test[0].tally),
         ],
         "by_client": training.by_client,
     }
@@ -179,7 +182,7 @@ def training_of(
     pairs = posed.constraints
     return Training(
         figures={
-            "rows": int(whole.counts.sum()),
+            "rows": whole.size,
             "loss": loss(whole),
             "accuracy": accuracy_of(whole),
             "deo": deo(whole, posed.compared),
@@ -200,7 +203,24 @@ def without_group(posed: Posed, tally: Tally) -> dict[str, int]:
     names = posed.schema.groups
     if NO_GROUP not in names or NO_GROUP in posed.groups:
         return {}
-    return {"without_group": int(tally.cells[names.index(NO_GROUP)].sum())}
+    rows = tally.cells if tally.rows is None else tally.rows
+    return {"without_group": int(rows[names.index(NO_GROUP)].sum())}
+
+
+def weighted_rows(tally: Tally) -> dict[str, float]:
+    """As how many rows of one weight those with weights count; nothing where they have none."""
+    return {} if tally.rows is None else {"effective_rows": float(tally.counts.sum())}
+
+
+def weight_note(options: Options, test: Tally) -> list[str]:
+    """Say that rows have weights."""
+    if test.rows is None:
+        return []
+    return [
+        f"rows count by their weight ({options.weight}), in training and in all figures: the "
+        f"{test.size:,} test rows say as much as {test.counts.sum():,.0f} of the same weight, and "
+        "tables of groups count these"
+    ]
 
 
 def groupless_note(train: Metrics, test: Metrics) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairsilo.data.dialect import Dialect
+from fairsilo.data.weights import ClassWeights
 from fairsilo.engine import ENGINES
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import AGAINST, DEFAULT, NOTIONS
@@ -18,6 +19,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
 from fairsilo.run.decide import check_decision
 from fairsilo.run.private_options import check_private
+from fairsilo.run.weights import check_weights, class_weights_of
 from fairsilo.solver import SOLVERS, Solver
 
 ESTIMATORS = ("mean", "pooled")
@@ -91,6 +93,12 @@ class Options:
     target_by: str = "proxy"
     target_confidence: float | None = None
     """With which confidence the target is promised for the population."""
+    weight: str | None = None
+    """Column with the rows' weights: a row of weight u counts as u rows."""
+    maximum_weight: float | None = None
+    """Under differential privacy, the largest of them."""
+    class_weight: ClassWeights | None = None
+    """What a row of a class weighs in the objective, such as "yes=3", or "balanced"."""
     decide_at: str | None = None
     """From which probability on the second of two classes is predicted: a number, or how to choose
     it on the training rows; None is 0.5."""
@@ -111,6 +119,7 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("category", "number", "drop", "features", "client_names"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "class_weight", class_weights_of(self.class_weight))
         choose("groupless", self.groupless, GROUPLESS)
         _ = self.dialect
         for name, known in (("method", METHODS), ("model", MODELS), ("notion", NOTIONS)):
@@ -136,6 +145,7 @@ class Options:
         self._check_target()
         self._check_penalty()
         self._check_pairs()
+        check_weights(self)
         if not (math.isfinite(self.alpha) and self.alpha > 0):
             raise FairSiloError(f"`alpha` is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.arrays import Ints, Mask
+from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.coded import Coded, Table, values_of
 from fairsilo.data import (
     CLIENT_COLUMN,
@@ -32,6 +32,7 @@ from fairsilo.data.declared_rows import declared_rows
 from fairsilo.data.groups import grouped_as_declared
 from fairsilo.data.infer import warn_of_codes
 from fairsilo.data.leakage import leaks, twins
+from fairsilo.data.weights import declared_weights, weighty
 from fairsilo.dp import Mechanism
 from fairsilo.engine import Clientwise, Pooled, Private, silos_of
 from fairsilo.errors import FairSiloError, FairSiloWarning
@@ -61,6 +62,8 @@ class Prepared(Posed):
     test_s: Ints
     test_client: Ints | None = None
     """Who holds each test row, where a column says so."""
+    test_weight: Floats | None = None
+    """As how many rows each test row counts; None: as one."""
 
     def crossed(self, encoder: Encoder) -> Prepared:
         """The same rows by an encoder that has pairs beside."""
@@ -93,10 +96,18 @@ class Tables(Clientwise):
     `client`, in ascending order, says whose row each is; a silo's table is a slice of the frame.
     """
 
-    def __init__(self, frame: pd.DataFrame, y: Ints, s: Ints, client: Ints, clients: int) -> None:
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        y: Ints,
+        s: Ints,
+        client: Ints,
+        clients: int,
+        weight: Floats | None = None,
+    ) -> None:
         cuts = np.searchsorted(client, np.arange(clients + 1))
         nothing = np.zeros((len(y), 0))
-        none, whole = Part(y[:0], s[:0], nothing[:0]), Part(y, s, nothing, frame)
+        none, whole = Part(y[:0], s[:0], nothing[:0]), Part(y, s, nothing, frame, weight)
         parts = (slice(start, stop) for start, stop in pairwise(cuts))
         super().__init__([Silo(_rows(whole, rows), none) for rows in parts])
         self.index = np.arange(int(s.max(initial=0)) + 1)
@@ -111,7 +122,8 @@ class Tables(Clientwise):
 
 
 def _rows(part: Part, rows: slice) -> Part:
-    return Part(part.y[rows], part.s[rows], part.x[rows], part.frame.iloc[rows])
+    weight = None if part.weight is None else part.weight[rows]
+    return Part(part.y[rows], part.s[rows], part.x[rows], part.frame.iloc[rows], weight)
 
 
 def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
@@ -123,6 +135,7 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     assert options.protected_class is not None
     protected = protected_of(schema, options.protected_class)
     if mechanism is None:
+        frame, weight = weighty(frame, options.weight)
         y, s = build_labels(frame, schema)
         client, names = share_out(frame, y, options, protected[0])
         owner = owners(frame, options)
@@ -131,6 +144,9 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     else:
         frame, y, s = declared_rows(frame, schema)
         client, names, owner = share_out_alone(frame, y, s, schema, options)
+        weight = None
+        if options.weight is not None and options.maximum_weight is not None:
+            weight = declared_weights(frame, options.weight, options.maximum_weight)
     return assemble(
         options, schema, frame, y, s, client,
         names=names,
@@ -139,6 +155,7 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
         hidden=group_features(options, schema),
         test_client=None if owner is None else owner[client == TEST],
         mechanism=mechanism,
+        weight=weight,
     )  # fmt: skip
 
 
@@ -156,13 +173,15 @@ def assemble(
     hidden: Sequence[str],
     test_client: Ints | None = None,
     mechanism: Mechanism | None = None,
+    weight: Floats | None = None,
 ) -> Prepared:
     """From rows with class, group and client (TEST for a test row) to what training needs."""
     test = client == TEST
     # Training rows, silo by silo: the one copy of them that is made before they are encoded.
     trained = by_client(client)
     owner, rows = client[trained], frame.iloc[trained]
-    silos = Tables(rows, y[trained], s[trained], owner, len(names))
+    weights = (None, None) if weight is None else (weight[trained], weight[test])
+    silos = Tables(rows, y[trained], s[trained], owner, len(names), weights[0])
     engine: Any = silos
     if mechanism is not None:
         mechanism.silos = silos.clients
@@ -171,15 +190,17 @@ def assemble(
     posed = pose(options, schema, engine, protected=protected, groups=groups, hidden=hidden)
     s = silos.index[s]
     shape = {"groups": len(posed.schema.groups), "classes": len(posed.schema.classes)}
+    known: dict[str, Any] = {**shape, "clients": len(names), "weight": weights[0]}
     x = posed.encoder.encode(rows)
     prepared = Prepared(
         **vars(posed),
-        federation=Federation.of(x, y[trained], s[trained], owner, clients=len(names), **shape),
+        federation=Federation.of(x, y[trained], s[trained], owner, **known),
         client_names=names,
         test_x=posed.encoder.encode(frame[test]),
         test_y=y[test],
         test_s=s[test],
         test_client=test_client,
+        test_weight=weights[1],
     )
     if mechanism is None:
         totals = totals_of(prepared.federation, posed.constraints, options.min_cell)
@@ -207,7 +228,7 @@ def group_features(options: Options, schema: Schema) -> tuple[str, ...]:
 
 def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     """The table and its schema; a named data set fills in what the user left open."""
-    if is_named(options, "label", "client", "split", "schema", *COLUMNS):
+    if is_named(options, "label", "client", "split", "schema", "weight", *COLUMNS):
         known = DATASETS[options.data]
         frame = load(options.data, data_dir=options.data_dir, variant=options.variant)
         own = options.group is not None
@@ -264,7 +285,8 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
 
 def left_out(frame: pd.DataFrame, options: Options) -> list[str]:
     """The columns that are no features: those that say who, which part, or nothing by choice."""
-    named = [name for name in (options.client, options.split, *options.drop) if name is not None]
+    roles = (options.client, options.split, options.weight, *options.drop)
+    named = [name for name in roles if name is not None]
     if options.features:
         for name in options.features:
             if name in {*named, options.label}:
@@ -304,11 +326,11 @@ def _declared(options: Options) -> Schema:
                 f"`{name}` is {getattr(options, name)!r} and the file {options.schema} says "
                 f"{value!r}: correct one of them"
             )
-    both = {options.client, options.split} & set(schema.columns)
+    both = {options.client, options.split, options.weight} & set(schema.columns)
     if both:
         raise FairSiloError(
-            f"column {both.pop()!r} says who holds a row or which are for testing, so it cannot be "
-            f"a feature: take it out of {options.schema}"
+            f"column {both.pop()!r} says who holds a row, which are for testing or what they "
+            f"weigh, so it cannot be a feature: take it out of {options.schema}"
         )
     return schema
 

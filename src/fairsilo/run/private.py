@@ -23,7 +23,7 @@ from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Outcomes, Problem
 from fairsilo.question.cells import reach
 from fairsilo.run.again import noted
-from fairsilo.run.decide import decided
+from fairsilo.run.decide import cut_of, decided
 from fairsilo.run.endings import ending
 from fairsilo.run.measure import Metrics, Training, measure, seen_here
 from fairsilo.run.options import Options
@@ -85,7 +85,7 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     trained = noted(options, METHODS[options.method](problem, engine, watch))
     trained = decided(options.decide_at, problem, trained, engine)
     theta = trained.outcome.theta
-    released = released_by(engine, problem, engine.ask(problem, Outcomes(theta)))
+    released = released_by(engine, problem, engine.ask(problem, Outcomes(theta, cut_of(trained))))
     seconds = time.perf_counter() - started
     test = test_evidence(prepared, trained.predictors[0], options.seed).tally
     solved = engine.under_noise(without(options, problem))

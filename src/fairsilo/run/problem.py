@@ -19,6 +19,7 @@ from fairsilo.data.bounded import bounds_of, encoder_of_sums, sensitivity
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.groups import pooled_index
 from fairsilo.data.steps import Steps, first_grid, second_grid
+from fairsilo.data.weights import class_weights
 from fairsilo.dp import Budget, Clip, Plan, Split
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Constraint, Dgeo, Totals, check_defined
@@ -102,7 +103,7 @@ def pose(
     """
     smallest = pooled_below(options, schema) if protected else 0
     if smallest:
-        cells = engine.ask(unencoded(options, schema), Counts()).cells
+        cells = engine.ask(unencoded(options, schema), Counts(unweighted=True)).cells
         before, schema = schema, pool(schema, cells[:, list(protected)], smallest)
         engine.regroup(schema, cells, pooled_index(before, schema))
     encoder, rows = fit_encoder(options, schema, engine)
@@ -193,6 +194,7 @@ def unencoded(options: Options, schema: Schema) -> Problem:
         groups=len(schema.groups),
         schema=schema,
         promise=promise_of(options),
+        weighted=options.weight is not None,
     )
 
 
@@ -207,6 +209,7 @@ def plan(options: Options, posed: Posed) -> Problem:
         model = started(model, options, posed)
     target = options.target_deo if options.target_by == "proxy" else None
     limit = options.epsilon if posed.epsilon is None else posed.epsilon
+    costs = options.class_weight and class_weights(options.class_weight, posed.schema.classes)
     return Problem(
         model=model,
         constraints=posed.constraints,
@@ -220,6 +223,8 @@ def plan(options: Options, posed: Posed) -> Problem:
         schema=posed.schema,
         promise=promise_of(options),
         measure="loss" if target is None else "rate",
+        weighted=options.weight is not None,
+        class_weight=costs,  # type: ignore[arg-type]
     )
 
 

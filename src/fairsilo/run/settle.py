@@ -113,7 +113,8 @@ def _penalised(
     strength = options.strength
     if strength is None:
         return Settled(problem)
-    penalty = first_penalty(posed, problem, float(engine.count(problem).rows))
+    weight = engine.count(problem).in_objective(problem.class_weight)
+    penalty = first_penalty(posed, problem, weight)
     if strength == "auto":
         return _by_aic(problem, penalty, engine, before)
     if strength == "validation" and not isinstance(before, Penalty):
@@ -167,14 +168,14 @@ def _by_validation(problem: Problem, penalty: Penalty, engine: Engine) -> Settle
 
 
 def _loss_aside(rest: Problem, engine: Engine, theta: Floats) -> float:
-    """The mean loss of the rows set aside: what the others leave of the loss of all."""
+    """The loss of the rows set aside, up to a factor: what the others leave of the loss of all.
+
+    Both are asked for with the totals of all rows, so that a row weighs the same in both.
+    """
+    totals = engine.count(replace(rest, rest=False)).to_vector()
     sums = []
     for problem in (replace(rest, rest=False), rest):
-        totals = engine.count(problem)
         order = Order.LAGRANGIAN.value
-        question = Round(
-            np.asarray(theta), np.zeros(0), order, totals.to_vector(), problem.rest, limited=False
-        )
-        sums.append((totals.rows, float(engine.ask(problem, question).loss)))
-    (whole, over_all), (kept, over_kept) = sums
-    return (whole * over_all - kept * over_kept) / (whole - kept)
+        question = Round(np.asarray(theta), np.zeros(0), order, totals, problem.rest, limited=False)
+        sums.append(float(engine.ask(problem, question).loss))
+    return sums[0] - sums[1]

@@ -8,7 +8,7 @@ from operator import add
 
 import numpy as np
 
-from fairsilo.arrays import Ints
+from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.betting import wagers_on
@@ -39,10 +39,11 @@ def tallies_of_clients(
             offsets=federation.offsets,
             groups=federation.groups,
             classes=federation.classes,
+            weight=federation.weight,
         )
         found.append(
             [
-                _with_claims(tally, next(own), part.x, part.y, part.s, prepared)
+                _with_claims(tally, next(own), part.x, part.y, part.s, prepared, part.weight)
                 for tally, part in zip(tallies, federation.parts(), strict=True)
             ]
         )
@@ -52,6 +53,7 @@ def tallies_of_clients(
 def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Evidence:
     """What the test rows say of a predictor: silo by silo where they belong to silos."""
     schema, x, y, s = prepared.schema, prepared.test_x, prepared.test_y, prepared.test_s
+    weight = prepared.test_weight
     said = Answered.of(predictor, x, y, s)
     plain = isinstance(predictor, Plain)
     predicted = (said if plain else predictor).labels(x, s, seed)
@@ -60,30 +62,44 @@ def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Eviden
     tallies = (
         _with_claims(
             replace(
-                Tally.of(y[of], s[of], predicted[of], said.lost[of], **shape),
-                scores=counted(said.chances[of], y[of], s[of], shape["groups"]),
+                Tally.of(y[of], s[of], predicted[of], said.lost[of], **shape, weight=u),
+                scores=counted(said.chances[of], y[of], s[of], shape["groups"], u),
             ),
-            predictor, x[of], y[of], s[of], prepared,
+            predictor, x[of], y[of], s[of], prepared, u,
         )
         for of in (owner == k for k in range(int(owner.max(initial=0)) + 1))
+        for u in (None if weight is None else weight[of],)
     )  # fmt: skip
     pairs = prepared.cell_pairs
     seen = reduce(add, (Evidence.of_silo(one, pairs) for one in tallies))
-    return replace(seen, wagers=wagers_on(said.lost, y, s, pairs)) if pairs else seen
+    bounded = pairs and weight is None
+    return replace(seen, wagers=wagers_on(said.lost, y, s, pairs)) if bounded else seen
 
 
 def tally_of(
-    predictor: Predictor, x: Table, y: Ints, s: Ints, prepared: Prepared, seed: int
+    predictor: Predictor,
+    x: Table,
+    y: Ints,
+    s: Ints,
+    prepared: Prepared,
+    seed: int,
+    weight: Floats | None = None,
 ) -> Tally:
     """Counts and losses of a predictor on some rows."""
     groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
     labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
-    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes)
-    return _with_claims(tally, predictor, x, y, s, prepared)
+    tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes, weight=weight)
+    return _with_claims(tally, predictor, x, y, s, prepared, weight)
 
 
 def _with_claims(
-    tally: Tally, predictor: Predictor, x: Table, y: Ints, s: Ints, prepared: Prepared
+    tally: Tally,
+    predictor: Predictor,
+    x: Table,
+    y: Ints,
+    s: Ints,
+    prepared: Prepared,
+    weight: Floats | None,
 ) -> Tally:
     """The tally, with the losses under the classes that constraints claim."""
     groups, classes = tally.losses.shape
@@ -91,4 +107,4 @@ def _with_claims(
     if not claims:
         return tally
     under = {claim: predictor.losses(x, np.full_like(y, claim), s) for claim in claims}
-    return replace(tally, claimed=claimed(under, s, groups, classes))
+    return replace(tally, claimed=claimed(under, s, groups, classes, weight))

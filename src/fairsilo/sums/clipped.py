@@ -42,7 +42,9 @@ def clipped_sums(
 
 
 @partial(jax.jit, static_argnames="model")
-def clipped_outcomes(model: Model, rows: Rows, theta: Array, loss: float) -> Array:
+def clipped_outcomes(
+    model: Model, rows: Rows, theta: Array, loss: float, cut: float = 0.5
+) -> Array:
     """Losses and rows predicted right of every cell, (2, cells); a row predicted right adds `loss`.
 
     So that one row's two numbers have the same bound, and together sqrt(2) times it.
@@ -50,7 +52,9 @@ def clipped_outcomes(model: Model, rows: Rows, theta: Array, loss: float) -> Arr
     scores = model.scores(theta, rows.x)
     losses = cross_entropy(scores, rows.y)
     bounded = jnp.where(jnp.isnan(losses), loss, jnp.clip(losses, 0, loss))
-    right = jnp.argmax(probabilities(scores), axis=1) == rows.y
+    p = probabilities(scores)
+    said = jnp.where(cut == 0.5, jnp.argmax(p, axis=1), p[:, -1] >= cut)
+    right = said == rows.y
     return jnp.stack([rows.v @ bounded, rows.v @ jnp.where(right, loss, 0.0)])
 
 

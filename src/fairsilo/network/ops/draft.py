@@ -23,7 +23,7 @@ from fairsilo.secagg.keys import read_public_key
 SAME = (
     "groups", "protected_class", "method", "after", "model", "penalty", "pairs", "estimator",
     "notion", "against", "pool", "epsilon", "epsilons", "target_deo", "target_by",
-    "target_confidence", "seed", "split", "decide_at",
+    "target_confidence", "seed", "split", "decide_at", "weight", "maximum_weight", "class_weight",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
 

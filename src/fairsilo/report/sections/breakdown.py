@@ -58,7 +58,7 @@ def _classes(facts: Facts) -> list[Child]:
         [
             c.group,
             c.name,
-            c.rows,
+            round(c.rows),
             c.rate,
             interval(c.interval, rate=True, why=_NO_ROW),
             c.predicted.get(facts.protected, 0) / c.rows if c.rows else None,
@@ -73,7 +73,7 @@ def _classes(facts: Facts) -> list[Child]:
 
 
 def _note(cell: Cell, protected: str) -> str:
-    rows = f"{cell.right:,} of {plural(cell.rows, 'test row')}"
+    rows = f"{cell.right:,.0f} of {plural(round(cell.rows), 'test row')}"
     if cell.name == protected or not cell.rows:
         return rows
     share = percent(cell.predicted.get(protected, 0) / cell.rows)

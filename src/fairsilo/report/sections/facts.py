@@ -34,12 +34,13 @@ class Cell:
     group: str
     name: str
     """The class."""
-    rows: int
-    predicted: Mapping[str, int]
+    rows: float
+    """Of rows with weights, as many as say as much: no whole number then."""
+    predicted: Mapping[str, float]
     losses: Moments | None
 
     @property
-    def right(self) -> int:
+    def right(self) -> float:
         """Rows whose class is predicted correctly."""
         return self.predicted.get(self.name, 0)
 
@@ -157,7 +158,7 @@ class Facts:
         """By group and class: the losses of the group's test rows if all were of that class."""
         return {
             (str(one["group"]), str(one["claim"])): Moments(
-                int(one["rows"]), float(one["loss"]), float(one["loss_std"])
+                one["rows"], float(one["loss"]), float(one["loss_std"])
             )
             for one in self.metrics["test"].get("claims", [])
         }
@@ -341,12 +342,12 @@ class Facts:
 
 
 def _cell(one: Mapping[str, Any]) -> Cell:
-    rows, mean, std = int(one["rows"]), _number(one.get("loss")), _number(one.get("loss_std"))
+    rows, mean, std = one["rows"], _number(one.get("loss")), _number(one.get("loss_std"))
     return Cell(
         group=str(one["group"]),
         name=str(one["class"]),
         rows=rows,
-        predicted={str(k): int(v) for k, v in one.get("predicted", {}).items()},
+        predicted={str(k): v for k, v in one.get("predicted", {}).items()},
         losses=None if mean is None or std is None else Moments(rows, mean, std),
     )
 

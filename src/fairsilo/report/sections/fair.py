@@ -64,7 +64,7 @@ def rates(title: str, groups: Sequence[Dot], caption: str) -> Html:
 def _rates(facts: Facts) -> Html:
     answer = f"\u201c{facts.protected}\u201d" if facts.notion.claims else "right"
     groups = [
-        Dot(n, c.rate, c.interval, note=f"{c.right:,} of {plural(c.rows, 'test row')}")
+        Dot(n, c.rate, c.interval, note=f"{c.right:,.0f} of {plural(round(c.rows), 'test row')}")
         for n, c in _protected(facts)
     ]
     title = RATES[facts.compares].format(protected=facts.protected)
@@ -125,7 +125,7 @@ def _group_table(facts: Facts) -> Html:
         [
             [
                 n,
-                c.rows,
+                round(c.rows),
                 c.right,
                 c.rate,
                 interval(c.interval, rate=True, why=_EMPTY),
@@ -200,8 +200,8 @@ def _protected(facts: Facts) -> list[tuple[str, Cell]]:
 
 def _sizes(pair: Pair) -> str:
     if pair.b is NOBODY:
-        return plural(pair.a.rows, "test row")
-    return f"{pair.a.rows:,} and {plural(pair.b.rows, 'test row')}"
+        return plural(round(pair.a.rows), "test row")
+    return f"{pair.a.rows:,.0f} and {plural(round(pair.b.rows), 'test row')}"
 
 
 def join_cut(text: str, whole: int, things: str) -> str:
