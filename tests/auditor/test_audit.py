@@ -142,7 +142,7 @@ def test_columns_against_the_rows_themselves(case: Case) -> None:
     only = execute(AuditOptions(data=table, predictions="decision", **COLUMNS))
     assert only["deo"] == found["deo"]
     assert only["dgeo"]["pooled"]["value"] is None
-    assert "DGEO and the certificate are left out" in only["notes"][0]
+    assert "DGEO and its certificate are left out" in only["notes"][0]
     alone = execute(
         AuditOptions(data=table, probability=("p1",), protected_class=("1",), **COLUMNS)
     )

@@ -103,3 +103,23 @@ def test_one_sentence_and_nothing_written(
     assert "\n" not in str(done.exception)
     assert not (tmp_path / "found").exists()
     assert not (tmp_path / "hacked").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        ({"--target-deo": "0.001", "--fail-on": "missed"}, 3, "the audit is missed"),
+        ({"--target-deo": "0.9", "--fail-on": "missed,uncertified"}, 0, ""),
+        ({"--target-deo": "0.15", "--fail-on": "uncertified"}, 3, "the audit is uncertified"),
+        ({"--fail-on": "missed"}, 2, "--fail-on needs a limit"),
+        ({"--fail-on": "collapsed"}, 2, "choose from missed, uncertified"),
+    ],
+)
+def test_what_stops_a_pipeline(
+    quick: Program, answers: pd.DataFrame, more: dict[str, str], code: int, said: str
+) -> None:
+    done = quick(*words_of({"--notion": "demographic-parity", **more}))
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    if code != 2:
+        assert "demographic-parity" in done.stdout

@@ -14,7 +14,7 @@ from fairsilo.run import Saved
 SMALLEST = float(np.finfo(np.float64).eps)
 """Smaller probabilities are raised to this before taking the loss, as in sklearn's log_loss."""
 
-NO_LOSSES = "without probabilities there are no losses, so DGEO and the certificate are left out"
+NO_LOSSES = "without probabilities there are no losses, so DGEO and its certificate are left out"
 
 
 @dataclass(frozen=True, eq=False)

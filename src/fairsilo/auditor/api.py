@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairsilo.auditor.answers import Answers, classes_of, combined
 from fairsilo.auditor.document import Document, examine, write
+from fairsilo.auditor.options import check_notion
 from fairsilo.auditor.rows import Rows
 from fairsilo.data import Schema, build_labels
 from fairsilo.data.columns import distinct
@@ -19,8 +20,10 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import DRAWS, Auditor
 from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.intervals import LEVEL
+from fairsilo.fairness import DEFAULT, NOTIONS
 from fairsilo.partition import by_column
 from fairsilo.run.constraints import every_pair
+from fairsilo.run.options import check_target
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,6 +93,8 @@ def audit(
     groups: Sequence[str] | None = None,
     protected_class: Any = None,
     epsilon: float | None = None,
+    notion: str = DEFAULT.name,
+    target_deo: float | None = None,
     min_cell: int = 0,
     level: float = LEVEL,
     draws: int = DRAWS,
@@ -101,11 +106,14 @@ def audit(
     `predict_proba(X)` (or `y_proba`, an array with a column per class in sorted order, as
     scikit-learn has it) gives DGEO and DEO; `predict(X)` (or `y_pred`) alone gives DEO. With both,
     the classes are those of `predict`. `clients` says who holds each row; `protected_class` is one
-    class or a list, all classes if not given. `unseen` says whether the model trained without
-    these rows: with False there is no certificate.
+    class or a list, all classes if not given. `epsilon` and `target_deo` are limits on losses and
+    on rates that the certificate speaks of; `notion` says which rates are compared. `unseen` says
+    whether the model trained without these rows: with False there is no certificate.
     """
     if y is None:
         raise FairSiloError("y is missing: an audit needs the true class of every row")
+    check_notion(notion)
+    check_target(target_deo)
     if predict_proba is not None:
         y_proba = predict_proba(X)
     if predict is not None:
@@ -125,7 +133,8 @@ def audit(
     )
     labels, s = build_labels(frame, schema)
     compare = schema.groups if groups is None else tuple(map(str, groups))
-    protected = schema.classes if protected_class is None else _texts(protected_class)
+    every = protected_class is None or NOTIONS[notion].every_class
+    protected = schema.classes if every else _texts(protected_class)
     one = np.zeros(len(frame), np.int64)
     owner, silos = (one, ("all",)) if clients is None else by_column(*distinct(frame["client"]))
     pairs = every_pair(schema, compare, protected)
@@ -140,6 +149,8 @@ def audit(
         min_cell,
         model="model in Python",
         data="rows in Python",
+        notion=notion,
+        target_deo=target_deo,
         label=str(getattr(y, "name", None) or "y"),
         group=str(getattr(sensitive_features, "name", None) or "sensitive_features"),
     )

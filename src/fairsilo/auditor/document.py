@@ -12,6 +12,7 @@ import numpy as np
 
 from fairsilo import __version__
 from fairsilo.auditor.answers import NO_LOSSES, Answers, of_columns, of_run
+from fairsilo.auditor.by_notion import constraints_of, rate_gaps, with_rates
 from fairsilo.auditor.onnx import of_onnx
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.auditor.promise import promised
@@ -24,6 +25,7 @@ from fairsilo.evaluate.betting import wagers_on
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.rates import certify_rates, joined
+from fairsilo.fairness import DEFAULT, NOTIONS, Constraint
 from fairsilo.report import audit_page
 from fairsilo.run import Saved, load
 
@@ -52,6 +54,10 @@ class Subject:
     silos: int
     min_cell: int | None
     """The fewest rows of a cell that is counted; None if every silo has its own minimum."""
+    notion: str = DEFAULT.name
+    """How rates are compared."""
+    target_deo: float | None = None
+    """The limit on gaps in rates."""
 
     @property
     def limit(self) -> float | None:
@@ -79,10 +85,17 @@ def execute(options: AuditOptions) -> Document:
         if saved is not None and options.epsilon is None
         else (options.epsilon,) * len(rows.pairs)
     )
+    own = {} if saved is None else saved.metrics
+    target = options.target_deo
+    if target is None and options.epsilon is None:
+        target = own.get("target_deo")
     auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
-    data, label, group = Path(options.data).name, rows.schema.label, rows.schema.group
-    about = {"model": model, "data": data, "label": label, "group": group}
-    return examine(rows, answers, auditor, limits, options.min_cell, **about)
+    return examine(
+        rows, answers, auditor, limits, options.min_cell,
+        model=model, data=Path(options.data).name, label=rows.schema.label,
+        group=rows.schema.group, notion=options.notion or with_rates(own.get("notion")),
+        target_deo=target,
+    )  # fmt: skip
 
 
 def examine(
@@ -91,7 +104,7 @@ def examine(
     auditor: Auditor,
     limits: Sequence[float | None],
     min_cell: int,
-    **named: str,
+    **named: Any,
 ) -> Document:
     """Sum the evidence that each silo computes from its own rows; `named` is for `Subject`."""
     subject = Subject(
@@ -125,25 +138,28 @@ def document(
     subject: Subject, auditor: Auditor, evidence: Evidence, notes: Sequence[str] = ()
 ) -> Document:
     """The content of audit.json; the same in simulation and over a network."""
+    names = auditor.names
+    limited = [p for p, one in zip(auditor.pairs, subject.limits, strict=True) if one is not None]
+    constraints: Sequence[Constraint] = limited or auditor.pairs
+    if subject.target_deo is not None or not NOTIONS[subject.notion].within_classes:
+        constraints = constraints_of(subject.notion, names, subject.groups, subject.protected)
     if subject.unseen is False:
         why = "it was trained on rows of this audit, and on those a gap can be small by training"
         certificate = refuse(why, subject.limit, auditor.level)
-    elif NO_LOSSES in notes:
-        why = "a limit is on losses, and without probabilities there are none"
-        certificate = refuse(why, subject.limit, auditor.level)
     else:
-        certificate = certify(
-            evidence, auditor.pairs, auditor.names, subject.limits,
-            by_silo=True, level=auditor.level, unseen=subject.unseen is True,
+        if NO_LOSSES in notes:
+            why = "a limit is on losses, and without probabilities there are none"
+            certificate = refuse(why, subject.limit, auditor.level)
+            certificate["rows"] = int(evidence.tally.counts.sum())
+        else:
+            certificate = certify(
+                evidence, auditor.pairs, names, subject.limits,
+                by_silo=True, level=auditor.level, unseen=subject.unseen is True,
+            )  # fmt: skip
+        rates = certify_rates(
+            evidence.tally, constraints, names.groups, names.classes, subject.target_deo,
+            auditor.level,
         )  # fmt: skip
-        names = (auditor.names.groups, auditor.names.classes)
-        limited = [
-            pair
-            for pair, limit in zip(auditor.pairs, subject.limits, strict=True)
-            if limit is not None
-        ]
-        compared = limited or auditor.pairs
-        rates = certify_rates(evidence.tally, compared, *names, None, auditor.level)
         certificate = joined(certificate, rates, subject.unseen is True)
     found = auditor.findings(evidence)
     return {
@@ -156,6 +172,7 @@ def document(
         "protected": list(subject.protected),
         "classes": list(auditor.names.classes),
         **found,
+        "rates": rate_gaps(evidence.tally, constraints, names, auditor.level),
         "certificate": certificate,
         "notes": [*notes, *_notes(subject, evidence, found)],
     }

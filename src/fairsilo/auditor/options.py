@@ -4,10 +4,12 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairsilo.data.dialect import Dialect
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import DRAWS
 from fairsilo.evaluate.intervals import LEVEL
-from fairsilo.run.options import check_seed, choose
+from fairsilo.fairness import NOTIONS
+from fairsilo.run.options import check_seed, check_target, choose
 
 ROWS = ("test", "train", "all")
 MOST_DRAWS = 1_000_000
@@ -31,12 +33,17 @@ class AuditOptions:
     split: str | None = None
     rows: str | None = None
     epsilon: float | None = None
+    notion: str | None = None
+    target_deo: float | None = None
     min_cell: int = 0
     level: float = LEVEL
     draws: int = DRAWS
     seed: int = 0
     variant: str | None = None
     data_dir: Path | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         columns = self.predictions is not None or bool(self.probability)
@@ -63,4 +70,20 @@ class AuditOptions:
             raise FairSiloError(
                 f"`epsilon` is {self.epsilon}: give a number of at least 0, such as 0.05"
             )
+        check_target(self.target_deo)
+        if self.notion is not None:
+            check_notion(self.notion)
         check_seed(self.seed)
+
+    def dialect_from(self, run: Dialect) -> Dialect:
+        """How the CSV file is written: as the run's own table, but for what is said."""
+        return run.but(self.sep, self.decimal, self.thousands)
+
+
+def check_notion(notion: str) -> None:
+    """Refuse a notion that is unknown or has no rates."""
+    choose("notion", notion, NOTIONS)
+    if not NOTIONS[notion].rates:
+        raise FairSiloError(
+            f"`notion` {notion} is about losses alone, which every audit shows: leave it out"
+        )

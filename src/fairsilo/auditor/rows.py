@@ -12,6 +12,7 @@ from fairsilo.arrays import Ints
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
 from fairsilo.data.columns import column, distinct
+from fairsilo.data.dialect import Dialect
 from fairsilo.data.infer import at_least_two, groups_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import DEFAULT, NOTIONS, Dgeo, count_cells
@@ -60,7 +61,8 @@ def read_rows(options: AuditOptions, saved: Saved | None) -> Rows:
         _protected(saved) if saved is not None
         else (known.protected_class,) if known else schema.classes
     )  # fmt: skip
-    if protected == ("all",) and "all" not in schema.classes:
+    every = options.notion is not None and NOTIONS[options.notion].every_class
+    if every or (protected == ("all",) and "all" not in schema.classes):
         protected = schema.classes
     pairs = every_pair(schema, groups, protected)
     chosen, which, unseen = _choose(options, saved, trained, frame, y, s)
@@ -119,8 +121,8 @@ def table_of(
         raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
     if saved is not None:
         schema = saved.schema.model_copy(update=names)
-        return read_table(options.data, schema, saved.dialect), schema
-    frame = read_table(options.data)
+        return read_table(options.data, schema, options.dialect_from(saved.dialect)), schema
+    frame = read_table(options.data, dialect=options.dialect_from(Dialect()))
     return frame, Schema(
         features=(),
         label=label,

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from fairsilo.cli.shared_options import DATA, OUT, WHO, Client, Data, DataDir
+from fairsilo.cli.shared_options import (
+    DATA,
+    OUT,
+    WHO,
+    Client,
+    Data,
+    DataDir,
+    RunDecimal,
+    RunSep,
+    RunThousands,
+)
 
 WHAT, HOW = "Model", "Statistics"
 
@@ -72,6 +82,9 @@ def audit(
         typer.Option(help="Variant of a named data set (see `data list`).", rich_help_panel=DATA),
     ] = None,
     data_dir: DataDir = None,
+    sep: RunSep = None,
+    decimal: RunDecimal = None,
+    thousands: RunThousands = None,
     client: Client = None,
     clients: Annotated[
         int | None,
@@ -91,6 +104,22 @@ def audit(
         float | None,
         typer.Option(
             help="Limit on DGEO that the certificate speaks of; default the run's.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    notion: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose rates are compared: equal-opportunity, equalized-odds, demographic-parity "
+            "or accuracy-parity; default the run's, else equal-opportunity.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    target_deo: Annotated[
+        float | None,
+        typer.Option(
+            help="Limit on the difference of these rates that the certificate speaks of; default "
+            "the run's.",
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -116,6 +145,14 @@ def audit(
             rich_help_panel=OUT,
         ),
     ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with 3, once all is written, if the audit is one of these: missed (a gap "
+            "is above its limit), uncertified (the certificate does not have it below).",
+            rich_help_panel=OUT,
+        ),
+    ] = None,
 ) -> None:
     """Measure DGEO and DEO of any model across silos, from sums only, with intervals.
 
@@ -125,6 +162,7 @@ def audit(
     from fairsilo.auditor import AuditOptions, execute, write
     from fairsilo.auditor.ongoing import appended, earlier
     from fairsilo.cli.audit_show import show_audit
+    from fairsilo.cli.failures import AUDITS, audit_failures, checked_failures, stop_on
     from fairsilo.cli.out import check_out
     from fairsilo.run.constraints import names_of
 
@@ -145,17 +183,24 @@ def audit(
         split=split,
         rows=rows,
         epsilon=epsilon,
+        notion=notion,
+        target_deo=target_deo,
         min_cell=min_cell,
         level=level,
         draws=draws,
         seed=seed,
         variant=variant,
         data_dir=data_dir,
+        sep=sep,
+        decimal=decimal,
+        thousands=thousands,
     )
     check_out(out)
+    wanted = () if fail_on is None else checked_failures(fail_on, AUDITS)
     before = earlier(out) if append else None
     found = execute(options)
     if append:
         found = appended(found, before)
     write(found, out)
     show_audit(found, out)
+    stop_on(wanted, audit_failures(found) if wanted else [], "audit")

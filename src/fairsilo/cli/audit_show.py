@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
 from fairsilo.cli.show import UNDEFINED, number
+from fairsilo.fairness import NOTIONS
 
 Found = Mapping[str, Any]
 KINDS = {
@@ -43,6 +44,8 @@ def show_audit(found: Found, folder: Path) -> None:
                 table.add_row(*line)
             table.add_section()
         console.print(table)
+    if not NOTIONS[found["notion"]].within_classes:
+        console.print(_by_notion(found, level))
     hidden = max(len(found["cells"]), len(found["pairs"])) - MOST
     if hidden > 0:
         console.print(f"the first {MOST} lines of each; {folder / 'audit.json'} has all")
@@ -54,6 +57,17 @@ def show_audit(found: Found, folder: Path) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _by_notion(found: Found, level: str) -> Table:
+    """The comparisons of a notion that is not about single classes."""
+    table = _table("compared", "rows", "rates", "gap", f"{level} Newcombe")
+    table.title, table.title_justify = found["notion"], "left"
+    for one in found["rates"]["lines"][:MOST]:
+        rates = f"{number(one['rate_a'], 3)} and {number(one['rate_b'], 3)}"
+        rows = f"{one['rows_a']:,} and {one['rows_b']:,}"
+        table.add_row(one["name"], rows, rates, number(one["gap"]), _span(one["newcombe"], 4))
+    return table
 
 
 def _lines(pair: Found, key: str) -> Iterator[list[str]]:

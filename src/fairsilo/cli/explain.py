@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairsilo.cli.shared_options import RunDecimal, RunSep, RunThousands
 from fairsilo.errors import FairSiloError
 
 
@@ -12,15 +13,19 @@ def explain(
     model: Annotated[Path, typer.Option(help="Run folder that `fairsilo train` wrote.")],
     data: Annotated[Path, typer.Option(help="CSV or Parquet table with the feature columns.")],
     out: Annotated[Path, typer.Option(help="Where to write the terms (.csv or .parquet).")],
+    sep: RunSep = None,
+    decimal: RunDecimal = None,
+    thousands: RunThousands = None,
 ) -> None:
     """Say for each row which terms made its score: what every column adds to the log-odds."""
     from fairsilo.cli.out import check_file
     from fairsilo.run.explain import explain_table
     from fairsilo.run.predict import write_table
+    from fairsilo.run.store import load
 
     if out.suffix not in (".csv", ".parquet"):
         raise FairSiloError(f"--out {out} must end in .csv or .parquet")
     check_file(out)
-    found = explain_table(model, data)
+    found = explain_table(model, data, load(model).dialect.but(sep, decimal, thousands))
     write_table(found, out)
     print(f"{len(found):,} rows: {out}")

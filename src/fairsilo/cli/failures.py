@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
     from fairsilo.run import Run
 
-KNOWN = ("missed", "not-converged", "collapsed")
+RUNS = ("missed", "not-converged", "collapsed")
+AUDITS = ("missed", "uncertified")
 
 
-def checked_failures(text: str) -> tuple[str, ...]:
+def checked_failures(text: str, known: Sequence[str]) -> tuple[str, ...]:
     """The names of a list with commas."""
     names = tuple(part.strip() for part in text.split(","))
     for name in names:
-        if name not in KNOWN:
-            raise FairSiloError(f"--fail-on {name!r} is unknown: choose from {', '.join(KNOWN)}")
+        if name not in known:
+            raise FairSiloError(f"--fail-on {name!r} is unknown: choose from {', '.join(known)}")
     return names
 
 
-def failures(run: Run) -> list[str]:
+def run_failures(run: Run) -> list[str]:
     """Which of them the run is."""
     from fairsilo.report.sections.facts import Facts
     from fairsilo.report.sections.verdict import Answer, on_training_rows
@@ -41,3 +46,24 @@ def failures(run: Run) -> list[str]:
         or metrics["worth"]["useful"] is False,
     }
     return [name for name, yes in found.items() if yes]
+
+
+def audit_failures(found: Mapping[str, Any]) -> list[str]:
+    """Which of them the audit is; without a limit none can be told."""
+    target, limits = found["target_deo"], found["limits"]
+    if target is None and found["limit"] is None:
+        raise FairSiloError("--fail-on needs a limit: give --target-deo or --epsilon")
+    gaps = [(pair["loss_gap"]["pooled"]["value"], limit)
+            for pair, limit in zip(found["pairs"], limits, strict=True)]  # fmt: skip
+    gaps.append((found["rates"]["value"], target))
+    missed = any(gap is not None and limit is not None and abs(gap) > limit for gap, limit in gaps)
+    told = {"missed": missed, "uncertified": found["certificate"]["met"] is not True}
+    return [name for name, yes in told.items() if yes]
+
+
+def stop_on(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
+    """Exit with 3 if what was found is among what is wanted."""
+    failed = [name for name in found if name in wanted]
+    if failed:
+        print(f"fairsilo: the {what} is {' and '.join(failed)} (--fail-on)", file=sys.stderr)
+        raise typer.Exit(3)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairsilo.cli.shared_options import RunDecimal, RunSep, RunThousands
 from fairsilo.errors import FairSiloError
 
 
@@ -18,17 +19,12 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="Columns to write before the prediction: id,name.")
     ] = None,
-    sep: Annotated[
-        str | None, typer.Option(help="What separates fields; default as in the run's own table.")
-    ] = None,
-    decimal: Annotated[str | None, typer.Option(help="Decimal sign; default the run's.")] = None,
-    thousands: Annotated[
-        str | None, typer.Option(help="Sign between thousands; default the run's.")
-    ] = None,
+    sep: RunSep = None,
+    decimal: RunDecimal = None,
+    thousands: RunThousands = None,
 ) -> None:
     """Score a table with a saved model: the predicted class and the probability of each class."""
     import sys
-    from dataclasses import replace
 
     from fairsilo.cli.out import check_file
     from fairsilo.run.constraints import names_of
@@ -38,9 +34,7 @@ def predict(
     if out.suffix not in (".csv", ".parquet"):
         raise FairSiloError(f"--out {out} must end in .csv or .parquet")
     check_file(out)
-    told = {"sep": sep, "decimal": decimal, "thousands": thousands}
-    given = {name: value for name, value in told.items() if value is not None}
-    dialect = replace(load(model).dialect, **given) if given else None
+    dialect = load(model).dialect.but(sep, decimal, thousands)
     kept = () if keep is None else names_of("keep", keep)
     scores, warnings = score_table(model, data, seed, dialect, kept)
     for warning in warnings:

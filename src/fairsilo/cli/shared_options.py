@@ -319,3 +319,13 @@ Categories, Numbers = option("category"), option("number")
 Drop, Features, Groupless = option("drop"), option("features"), option("groupless")
 Sep, Decimal, Thousands = option("sep"), option("decimal"), option("thousands")
 StartFrom = option("start_from")
+
+
+def of_run(name: str) -> Any:
+    """One of them for a command about a run, whose own value is the default."""
+    told = OPTIONS[name]
+    words = f"{told.help.rstrip('.')}; default the run's."
+    return told._replace(kind=Text, help=words).parameter(name).annotation
+
+
+RunSep, RunDecimal, RunThousands = of_run("sep"), of_run("decimal"), of_run("thousands")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsilo.cli.failures import checked_failures, failures
+from fairsilo.cli.failures import RUNS, checked_failures, run_failures, stop_on
 from fairsilo.cli.out import check_out
 from fairsilo.cli.shared_options import HOW, OPTIONS, OUT, options_from, takes
 
@@ -76,7 +76,7 @@ def train(
     data, method = Path(options.data), options.method
     folder = out or Path("runs") / f"{data.stem}-{method}"
     check_out(folder)
-    wanted = () if fail_on is None else checked_failures(fail_on)
+    wanted = () if fail_on is None else checked_failures(fail_on, RUNS)
     tracked = None if mlflow is None else open_store(mlflow)
     with Told(folder, options) if watch else nullcontext() as told:
         with Rounds(f"training {method} on {data.name}", quiet or json) as progress:
@@ -94,7 +94,4 @@ def train(
             print(f"MLflow: {mlflow}, run {logged}", file=sys.stderr if json or quiet else None)
         if told:
             told.stay(run)
-    failed = [name for name in failures(run) if name in wanted]
-    if failed:
-        print(f"fairsilo: the run is {' and '.join(failed)} (--fail-on)", file=sys.stderr)
-        raise typer.Exit(3)
+    stop_on(wanted, run_failures(run) if wanted else [], "run")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fairsilo.data.columns import MISSING
@@ -44,6 +44,11 @@ class Dialect:
             )
         if self.decimal == self.thousands:
             raise FairSiloError("`decimal` and `thousands` are the same character: change one")
+
+    def but(self, sep: str | None, decimal: str | None, thousands: str | None) -> Dialect:
+        """The same, but for what is given."""
+        told = {"sep": sep, "decimal": decimal, "thousands": thousands}
+        return replace(self, **{name: value for name, value in told.items() if value is not None})
 
     @cached_property
     def plain(self) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairsilo.auditor.answers import NO_LOSSES
+from fairsilo.auditor.by_notion import with_rates
 from fairsilo.auditor.document import Subject, document
 from fairsilo.auditor.promise import promised
 from fairsilo.errors import FairSiloError
@@ -96,6 +97,8 @@ def _found(
         limits=limits,
         silos=len(collected.silos),
         min_cell=None,
+        notion=with_rates(agreed.notion),
+        target_deo=agreed.target_deo,
     )
     absent = {name: fault.why for name, fault in collected.faults.items()}
     notes += [f"silo {name} {why}" for name, why in absent.items()]

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairsilo.evaluate.intervals import Interval
+from fairsilo.fairness import DEFAULT
 from fairsilo.report.blocks import Column, bullets, grid, page, section, table
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.certificate import certificate
 from fairsilo.report.sections.fair import MOST_ROWS, folded, rates
+from fairsilo.report.sections.words import notion_of
 from fairsilo.report.text import count, interval, listing, number, percent, plain, plural, shorten
 
 Found = Mapping[str, Any]
@@ -22,7 +24,7 @@ def audit_page(found: Found) -> str:
     """audit.html: one self-contained file."""
     return page(
         _headline(found),
-        [_glance(found), _rates(found), _losses(found), _cells(found),
+        [_glance(found), *_by_notion(found), _rates(found), _losses(found), _cells(found),
          certificate(found["certificate"]), _says(found)],
         lead=_lead(found),
         eyebrow=f"FairSilo \N{MIDDLE DOT} audit \N{MIDDLE DOT} {found['data']}",
@@ -92,6 +94,26 @@ def _rates(found: Found) -> Html:
         ),
         name="rates",
     )
+
+
+def _by_notion(found: Found) -> list[Html]:
+    """The comparisons of a notion that is not about single classes, which the next section has."""
+    notion = notion_of(str(found.get("notion") or DEFAULT.name))
+    if "rates" not in found or notion.within_classes:
+        return []
+    columns = [
+        Column("Compared"), Column("Rows", "figure"), Column("Rates", "figure"),
+        Column("Difference", "points", why=_EMPTY), Column(f"{_level(found)} (Newcombe)", "figure"),
+    ]  # fmt: skip
+    rows: list[list[Child]] = []
+    for one in found["rates"]["lines"]:
+        rates = f"{percent(one['rate_a'])} and {percent(one['rate_b'])}"
+        sizes = f"{one['rows_a']:,} and {one['rows_b']:,}"
+        rows.append([one["name"], sizes, rates, one["gap"], _span(one["newcombe"], True, _EMPTY)])
+    target = found.get("target_deo")
+    limit = "" if target is None else f" The target is {100 * target:g} points."
+    lead = f"{notion.name}: {notion.words}. {notion.caveat}{limit}"
+    return [section("By the notion of fairness", table(columns, rows), lead=lead, name="notion")]
 
 
 def _losses(found: Found) -> Html:

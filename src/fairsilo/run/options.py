@@ -329,10 +329,7 @@ class Options:
                 )
             return
         self._check_confidence()
-        if not 0 <= self.target_deo < 1:
-            raise FairSiloError(
-                f"`target_deo` is {self.target_deo}: give a difference of rates, such as 0.02"
-            )
+        check_target(self.target_deo)
         if self.epsilons:
             raise FairSiloError("give `target_deo` or `epsilon` for single pairs, not both")
         if not NOTIONS[self.notion].rates:
@@ -366,6 +363,12 @@ class Options:
                 "`target_by` search uses up the rows that `target_confidence` tests on: use "
                 "`target_by` proxy"
             )
+
+
+def check_target(target: float | None) -> None:
+    """Refuse what is no difference of rates."""
+    if target is not None and not 0 <= target < 1:
+        raise FairSiloError(f"`target_deo` is {target}: give a difference of rates, such as 0.02")
 
 
 def check_seed(seed: int) -> None:
