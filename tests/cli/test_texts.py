@@ -50,6 +50,6 @@ def test_an_audit_says_what_it_found() -> None:
     y, s = rng.integers(0, 2, 200), np.where(rng.random(200) < 0.5, "<f>", "m")
     found = fairsilo.audit(y=y, y_pred=1 - y, sensitive_features=s)
     assert repr(found).startswith("Audit of model in Python: 200 rows of 1 silo, accuracy 0.0000")
-    assert "a limit is on losses, and without probabilities there are none" in repr(found)
+    assert "the whole population is at most 8.2 points. No limit on rates was set" in repr(found)
     assert "&lt;f&gt;" in found._repr_html_()
     assert "<f>" not in found._repr_html_()

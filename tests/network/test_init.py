@@ -47,10 +47,22 @@ def silos(folder: Path) -> list[str]:
 @pytest.mark.process
 def test_init_asks(sample: Path, tmp_path: Path) -> None:
     """Typed answers; one that does not fit is asked for again; empty ones take the default."""
+    pd.read_csv(sample).to_csv(sample, index=False, sep=";", decimal=",")
     answers = ["", "loans", "missing.csv", str(sample), "nothing", "label", "1", "group"]
     answers += ["work", "", "0.1", *silos(tmp_path), "", "hub.example.org", "no port", "9443"]
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "flower", "init", "--interactive"],
+        [
+            sys.executable,
+            "-c",
+            MAIN,
+            "flower",
+            "init",
+            "--interactive",
+            "--sep",
+            ";",
+            "--decimal",
+            ",",
+        ],
         input="\n".join(answers) + "\n",
         cwd=tmp_path,
         capture_output=True,

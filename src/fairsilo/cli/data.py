@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.shared_options import (
-    Categories,
-    Client,
-    Decimal,
-    Drop,
-    Numbers,
-    Sep,
-    Thousands,
-)
+from fairsilo.cli.shared_options import LOOKED, REQUIRED, takes
 
 if TYPE_CHECKING:
     from fairsilo.data.look import Look
@@ -88,20 +80,12 @@ def check(
 
 
 @app.command()
+@takes(LOOKED)
 def look(
+    given: dict[str, Any],
     data: Annotated[
         str, typer.Argument(help="A CSV or Parquet file, or a folder with a file per client.")
     ],
-    label: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
-    group: Annotated[str | None, typer.Option(help="Column with the group; or several.")] = None,
-    client: Client = None,
-    split: Annotated[str | None, typer.Option(help="Column with train and test.")] = None,
-    category: Categories = None,
-    number: Numbers = None,
-    drop: Drop = None,
-    sep: Sep = ",",
-    decimal: Decimal = ".",
-    thousands: Thousands = "",
     out: Annotated[Path | None, typer.Option(help="Also write a page, such as look.html.")] = None,
 ) -> None:
     """Show every column as it is understood, and what is wrong or suspicious; exit 1 if wrong."""
@@ -109,9 +93,7 @@ def look(
     from fairsilo.data import write_atomic
     from fairsilo.report.look import look_page
 
-    given = {"category": category, "number": number, "drop": drop}
-    dialect = {"sep": sep, "decimal": decimal, "thousands": thousands}
-    found = _look(data, label, group, client, split, given, dialect)
+    found = _look(data, given)
     show_look(found, Path(data).name)
     if out is not None:
         write_atomic(out, as_typed(look_page(Path(data).name, found)).encode())
@@ -121,21 +103,12 @@ def look(
 
 
 @app.command()
+@takes((*LOOKED, "drop_group"), label=REQUIRED, group=REQUIRED)
 def schema(
+    given: dict[str, Any],
     data: Annotated[
         str, typer.Option(help="A CSV or Parquet file, or a folder with a file per client.")
     ],
-    label: Annotated[str, typer.Option(help="Column with the class.")],
-    group: Annotated[str, typer.Option(help="Column with the group.")],
-    client: Client = None,
-    split: Annotated[str | None, typer.Option(help="Column with train and test.")] = None,
-    drop_group: Annotated[bool, typer.Option(help="Leave the group out of the features.")] = False,
-    category: Categories = None,
-    number: Numbers = None,
-    drop: Drop = None,
-    sep: Sep = ",",
-    decimal: Decimal = ".",
-    thousands: Thousands = "",
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("schema.json"),
 ) -> None:
     """Draft a --schema file for your own table, also of one that `train` refuses.
@@ -149,9 +122,7 @@ def schema(
 
     if out.exists():
         raise FairSiloError(f"--out {out} exists already: give another file")
-    given = {"category": category, "number": number, "drop": drop}
-    dialect = {"sep": sep, "decimal": decimal, "thousands": thousands}
-    look = _look(data, label, group, client, split, given, dialect, drop_group)
+    look = _look(data, given)
     for sentence in (*look.problems, *look.suspicious):
         print(f"fairsilo: warning: {as_typed(sentence)}", file=sys.stderr)
     found = look.schema
@@ -169,16 +140,7 @@ def schema(
     )
 
 
-def _look(
-    data: str,
-    label: str | None,
-    group: str | None,
-    client: str | None,
-    split: str | None,
-    given: dict[str, str | None],
-    dialect: dict[str, str],
-    drop_group: bool = False,
-) -> Look:
+def _look(data: str, given: dict[str, Any]) -> Look:
     """Read a table and look at it."""
     from fairsilo.data import CLIENT_COLUMN, read_table
     from fairsilo.data.columns import as_declared
@@ -186,17 +148,19 @@ def _look(
     from fairsilo.data.look import look_at
     from fairsilo.run.constraints import names_of, one_or_more
 
-    named = {key: names_of(key, text) if text else () for key, text in given.items()}
-    frame = read_table(data, dialect=Dialect(**dialect))
-    frame = as_declared(frame, named["category"], named["number"])
+    lists = {name: given[name] for name in ("category", "number", "drop")}
+    named = {name: names_of(name, text) if text else () for name, text in lists.items()}
+    group, client = given["group"], given["client"]
+    dialect = Dialect(given["sep"], given["decimal"], given["thousands"])
+    frame = as_declared(read_table(data, dialect=dialect), named["category"], named["number"])
     if Path(data).is_dir() and client is None:
         client = CLIENT_COLUMN
     return look_at(
         frame,
-        label=label,
+        label=given["label"],
         group=() if group is None else one_or_more("group", group, tuple(frame.columns)),
         client=client,
-        exclude=[name for name in (split, *named["drop"]) if name is not None],
+        exclude=[name for name in (given["split"], *named["drop"]) if name is not None],
         told=(*named["category"], *named["number"]),
-        drop_group=drop_group,
+        drop_group=given.get("drop_group", False),
     )

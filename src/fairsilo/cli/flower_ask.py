@@ -41,9 +41,11 @@ def ask_all(given: dict[str, Any], own: dict[str, Any]) -> None:
 def _ask_columns(given: dict[str, Any], sample: Path) -> None:
     from fairsilo.data import read_table
     from fairsilo.data.columns import vocabulary
+    from fairsilo.data.dialect import Dialect
     from fairsilo.data.infer import may_be_codes
 
-    frame = read_table(sample)
+    dialect = Dialect(given["sep"], given["decimal"], given["thousands"])
+    frame = read_table(sample, dialect=dialect)
     names = [str(name) for name in frame.columns]
     print(f"columns: {', '.join(names)}")
     one = _among(names, "a column")

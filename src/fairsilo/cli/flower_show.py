@@ -12,14 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.show import price, show_worth
+from fairsilo.cli.show import price, show_figures, show_rates, show_worth
 from fairsilo.progress import words
 from fairsilo.report.text import duration
 
 if TYPE_CHECKING:
     from fairsilo.network.ops.demo import Comparison
-
-KEYS = ("accuracy", "balanced_accuracy", "fairness", "harmonic_mean", "dgeo_pooled")
 
 
 class Rounds:
@@ -57,20 +55,19 @@ def show_result(out: Path) -> None:
     metrics = json.loads((out / "metrics.json").read_text())
     console = Console()
     show_worth(console, metrics)
-    console.print(
-        _table(
-            f"{metrics['train']['rows']:,} training rows of {metrics['clients']} silos, "
-            f"{metrics['test']['rows']:,} test rows",
-            [(metrics["method"], metrics["test"]), ("constant", metrics["constant"])],
-        )
+    title = (
+        f"{metrics['train']['rows']:,} training rows of {metrics['clients']} silos, "
+        f"{metrics['test']['rows']:,} test rows"
     )
+    show_figures(console, title, metrics)
+    show_rates(console, metrics)
     if "dp" in metrics:
         noise = metrics["train"]["dgeo_noise"]
         console.print(price(metrics["dp"], noise), highlight=False, soft_wrap=True)
     mark = "green" if metrics["converged"] else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
-        console.print(Text(f"note: {note}", style="yellow"))
+        console.print(Text(f"note: {as_typed(note)}", style="yellow"))
     hidden = "behind masks" if metrics["network"]["secure_aggregation"] else "in the clear"
     up = metrics["bytes_up"] / max(metrics["clients"], 1) / 1e3
     console.print(
@@ -132,14 +129,3 @@ def show_comparison(found: Comparison) -> None:
         highlight=False,
         soft_wrap=True,
     )
-
-
-def _table(title: str, lines: list[tuple[str, dict[str, Any]]]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("test rows", no_wrap=True)
-    for name in ("accuracy", "balanced", "fairness", "harm. mean", "DGEO"):
-        table.add_column(name, justify="right")
-    for name, values in lines:
-        numbers = (values.get(key) for key in KEYS)
-        table.add_row(name, *("-" if n is None else f"{n:.4f}" for n in numbers))
-    return table

@@ -40,10 +40,11 @@ class Declared(NamedTuple):
         return inspect.Parameter(name, kind, default=self.default, annotation=typed)
 
 
+REQUIRED = inspect.Parameter.empty
 Text, Number, Count = str | None, float | None, int | None
 OPTIONS: dict[str, Declared] = {
     "data": Declared(
-        str, inspect.Parameter.empty,
+        str, REQUIRED,
         "adult, compas, drug, a CSV or Parquet file, or a folder with a file per client.", DATA,
     ),
     "label": Declared(Text, None, "Column with the class.", DATA),
@@ -226,6 +227,11 @@ AGREED = tuple(
 """Those that a federation file fixes."""
 
 
+LOOKED = (
+    *("label", "group", "client", "split", "category", "number", "drop"),
+    *("sep", "decimal", "thousands"),
+)
+"""Those that say how a table is read and what its columns are."""
 TABLE = tuple(
     name for name, one in OPTIONS.items() if one.panel in (DATA, WHO) and name != "client_names"
 )
@@ -315,16 +321,13 @@ def option(name: str) -> Any:
 
 
 Data, DataDir, Client = option("data"), option("data_dir"), option("client")
-Categories, Numbers = option("category"), option("number")
-Drop, Features, Groupless = option("drop"), option("features"), option("groupless")
-Sep, Decimal, Thousands = option("sep"), option("decimal"), option("thousands")
 StartFrom = option("start_from")
 
 
 def of_run(name: str) -> Any:
     """One of them for a command about a run, whose own value is the default."""
     told = OPTIONS[name]
-    words = f"{told.help.rstrip('.')}; default the run's."
+    words = f"{told.help} (default: the run's)"
     return told._replace(kind=Text, help=words).parameter(name).annotation
 
 

@@ -101,24 +101,7 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
     console = Console()
     metrics = run.metrics
     show_worth(console, metrics)
-    table = Table(title=_title(run), title_justify="left", title_style="bold")
-    table.add_column("test rows", no_wrap=True)
-    what, meaning = _LOSSES.get(metrics["notion"], ("DGEO", "difference of mean losses"))
-    for name in ("accuracy", "balanced", "fairness", "harm. mean", what):
-        table.add_column(name, justify="right")
-    lines = [(metrics["method"], metrics["test"], "bold")]
-    if "unconstrained" in metrics:
-        lines.append(("unconstrained", metrics["unconstrained"]["test"], ""))
-    lines.append(("constant", metrics["constant"], "dim"))
-    for name, values, style in lines:
-        table.add_row(name, *map(number, _figures(metrics["notion"], values)), style=style)
-    console.print(table)
-    console.print(
-        f"fairness = 1 - difference of {_compared(metrics['notion'])}; "
-        f"{what} = {meaning}; constant = always the most frequent class",
-        style="dim",
-        highlight=False,
-    )
+    what = show_figures(console, _title(run), metrics)
     train = metrics["train"]
     console.print(
         f"on the training rows: loss {number(train['loss'])}, {what} "
@@ -127,7 +110,7 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    _show_rates(console, metrics)
+    show_rates(console, metrics)
     if "dp" in metrics:
         console.print(price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
     found = metrics["certificate"]
@@ -157,6 +140,30 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
         highlight=False,
     )
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
+
+
+def show_figures(console: Console, title: str, metrics: Metrics) -> str:
+    """The model beside the others as a table, and what its columns mean; the losses' name."""
+    notion = metrics["notion"]
+    what, meaning = _LOSSES.get(notion, ("DGEO", "difference of mean losses"))
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("test rows", no_wrap=True)
+    for name in ("accuracy", "balanced", "fairness", "harm. mean", what):
+        table.add_column(name, justify="right")
+    lines = [(metrics["method"], metrics["test"], "bold")]
+    if "unconstrained" in metrics:
+        lines.append(("unconstrained", metrics["unconstrained"]["test"], ""))
+    lines.append(("constant", metrics["constant"], "dim"))
+    for name, values, style in lines:
+        table.add_row(name, *map(number, _figures(notion, values)), style=style)
+    console.print(table)
+    console.print(
+        f"fairness = 1 - difference of {_compared(notion)}; "
+        f"{what} = {meaning}; constant = always the most frequent class",
+        style="dim",
+        highlight=False,
+    )
+    return what
 
 
 def _compared(notion: str) -> str:
@@ -200,7 +207,7 @@ def _limits(metrics: Metrics) -> str:
     return f", epsilon {largest if f'{least:g}' == largest else f'{least:g} to {largest}'}"
 
 
-def _show_rates(console: Console, metrics: Metrics) -> None:
+def show_rates(console: Console, metrics: Metrics) -> None:
     """What a target in rates, another notion than the usual one and single pairs came to."""
     if metrics["target_deo"] is not None:
         missed = ", target missed" if metrics.get("target_met") is False else ""
