@@ -45,12 +45,12 @@ def own(registry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 METHOD, NOTION, MODEL = own(METHODS), own(NOTIONS), own(MODELS)
-REPAIRS = [name for name, one in METHOD.items() if one.fit is not None]
+REPAIRS = [name for name, one in METHOD.items() if one.repair is not None]
 AFTER = {
     f"{repair} after {base}": {"method": repair, "after": base}
     for repair in REPAIRS
     for base, one in METHOD.items()
-    if one.fit is None and one.limited
+    if one.repair is None and one.limited and not (METHOD[repair].decides and one.own_models)
 }
 FACTORS: dict[str, dict[str, dict[str, Any]]] = {
     "method": {**{name: {"method": name} for name in METHOD}, **AFTER},

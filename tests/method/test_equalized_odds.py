@@ -166,7 +166,7 @@ def test_many_classes_or_pairs_are_refused() -> None:
 
 
 @pytest.mark.parametrize("engine", ["pooled", "clientwise"])
-@pytest.mark.parametrize("after", sorted(name for name, one in METHODS.items() if not one.fit))
+@pytest.mark.parametrize("after", sorted(name for name, one in METHODS.items() if not one.repair))
 @pytest.mark.parametrize("fit", sorted(FITS))
 def test_a_repair_follows_any_training(fit: str, after: str, engine: str) -> None:
     """Every client's post-processing is fitted to its model on its own rows."""

@@ -43,7 +43,8 @@ def assert_same(before: tuple[Predictor, ...], after: tuple[Predictor, ...]) -> 
 def test_every_method_survives_the_round_trip(method: str) -> None:
     predictors = METHODS[method](*posed(biased(0, [60, 70]))).predictors
     kind, tensors = to_tensors(predictors)
-    assert kind == {"eo": "equalized_odds/plain", "ceo": "calibrated/plain"}.get(method, "plain")
+    wrapped = {"eo": "equalized_odds", "ceo": "calibrated", "thresholds": "cut_by_group"}
+    assert kind == (f"{wrapped[method]}/plain" if method in wrapped else "plain")
     assert_same(predictors, from_tensors(kind, logistic_regression(3), load(save(tensors))))
 
 

@@ -109,9 +109,12 @@ OPTIONS: dict[str, Declared] = {
         Number, None, "Share of rows drawn for testing; default 0.2.", WHO
     ),
     "seed": Declared(int, 0, "Seed of every draw; same seed, same run.", HOW),
-    "method": Declared(str, "fedfair", "fedfair, lco, fedavg, st, af, eo or ceo.", HOW),
+    "method": Declared(
+        str, "fedfair", "fedfair, lco, fedavg, st, af, eo, ceo or thresholds.", HOW
+    ),
     "after": Declared(
-        Text, None, "What eo and ceo repair: fedavg (the default), fedfair, lco, st or af.", HOW
+        Text, None,
+        "What eo, ceo and thresholds repair: fedavg (the default), fedfair, lco, st or af.", HOW,
     ),
     "model": Declared(
         str, "lr",
@@ -281,7 +284,7 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
     values = {**given, **more}
     epsilon, groups = values.pop("epsilon", None), values.pop("groups")
     if epsilon is not None:
-        if values["target_deo"] is not None:
+        if values["target_deo"] is not None and values["after"] is None:
             raise FairSiloError("give --epsilon (of losses) or --target-deo (of rates), not both")
         values["epsilon"], values["epsilons"] = limits_of(epsilon)
     values["groups"] = None if groups is None else names_of("groups", groups)

@@ -85,9 +85,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
           vote, the probability their mean. Needs `clients`.
         - ``eo``, ``ceo``: `fedavg`, then (calibrated) equalised odds fitted at each client. Two
           classes and two groups; `sensitive_features` also when predicting.
-        - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, a fixed schedule of
-          rounds. Its adversary does not see columns of X that have the name of
-          `sensitive_features`.
+        - ``thresholds``: the same with a threshold for each group, within `target_deo`.
+        - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, its own schedule. Its
+          adversary does not see columns of X that have the name of `sensitive_features`.
     model : {"lr", "mlp", "additive"} or callable, default="lr"
         Logistic regression (multinomial for several classes), a network with hidden layers of 8
         and 4 ReLU units, an additive model (``additive``: a curve for each number, a value for each

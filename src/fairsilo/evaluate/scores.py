@@ -57,8 +57,10 @@ def cells_of(p: Floats) -> Ints:
 
 
 def threshold_of(cell: int) -> float:
-    """The lowest probability of a cell; of the lowest cell 0."""
-    return 0.0 if cell <= 0 else float(1 / (1 + np.exp(-EDGES[cell - 1])))
+    """The lowest probability of a cell; of the lowest cell 0, above the highest 1."""
+    if not 0 < cell < CELLS:
+        return float(cell >= CELLS)
+    return float(1 / (1 + np.exp(-EDGES[cell - 1])))
 
 
 def middles() -> Floats:

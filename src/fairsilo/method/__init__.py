@@ -8,10 +8,13 @@ from fairsilo.method.fedavg import fedavg
 from fairsilo.method.fedfair import fedfair
 from fairsilo.method.lco import lco
 from fairsilo.method.st import st
+from fairsilo.method.thresholds import thresholds
 from fairsilo.registry import Registry
 
 METHODS: Registry[Method] = Registry(
-    "method", "fairsilo.methods", {one.name: one for one in (fedfair, lco, fedavg, st, af, eo, ceo)}
+    "method",
+    "fairsilo.methods",
+    {one.name: one for one in (fedfair, lco, fedavg, st, af, eo, ceo, thresholds)},
 )
 """The methods by their names on the command line."""
 DEFAULT = fedfair

@@ -8,7 +8,6 @@ from fairsilo.engine.base import Engine
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import Dgeo, Estimator
 from fairsilo.predictor.base import Plain, Predictor
-from fairsilo.predictor.hits import Fit
 from fairsilo.question.base import Problem
 from fairsilo.question.round import numbers_down, numbers_up
 from fairsilo.solver.base import Outcome, Watch
@@ -34,6 +33,8 @@ class Trained:
 
 Train = Callable[..., Trained]
 """(problem, engine, watch=None) -> Trained."""
+Change = Callable[..., Trained]
+"""(problem, engine, trained, after=method) -> Trained."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,15 @@ class Method:
     """The most rounds, where the method decides that itself."""
     setup: int = 0
     """Exchanges before the first round, beside those of every method."""
-    fit: Fit | None = None
-    """How a silo repairs a trained model; None: the method trains."""
+    repair: Change | None = None
+    """How the answers of a trained model are changed; None: the method trains."""
+    decides: bool = False
+    """Whether it only changes where one model decides, to a target in rates."""
 
     @property
     def alone(self) -> bool:
         """Whether every silo trains by itself."""
-        return self.own_models and self.fit is None
+        return self.own_models and self.repair is None
 
     @property
     def by_silo(self) -> bool:
@@ -96,6 +99,8 @@ class Method:
                 f"method {self.name} is for the model {' or '.join(self.models)} and not for "
                 f"{problem.model.name!r}: use `model` {self.models[0]}, or `method` fedfair"
             )
+        if self.decides:
+            two_classes(problem, self.name)
         if self.one_pair:
             only_pair(problem, self.name)
 
@@ -105,13 +110,18 @@ class Method:
         return self.train(problem, engine, watch)
 
 
-def only_pair(problem: Problem, method: str) -> Dgeo:
-    """The one pair of groups of a problem with two classes, or an error in one sentence."""
+def two_classes(problem: Problem, method: str) -> None:
+    """Refuse a label with other than two classes."""
     if problem.classes != 2:
         raise FairSiloError(
             f"method {method} needs two classes and the label has {problem.classes}: "
             "use `method` fedfair"
         )
+
+
+def only_pair(problem: Problem, method: str) -> Dgeo:
+    """The one pair of groups of a problem with two classes, or an error in one sentence."""
+    two_classes(problem, method)
     if len(problem.constraints) != 1:
         raise FairSiloError(
             f"method {method} compares two groups and there are {len(problem.constraints)} pairs: "
@@ -124,6 +134,13 @@ def only_pair(problem: Problem, method: str) -> Dgeo:
             "`method` fedfair"
         )
     return pair
+
+
+def missed_target(found: float, target: float) -> tuple[str, ...]:
+    """A note where the rates of the training rows are further apart than the target."""
+    if found <= target:
+        return ()
+    return (f"target missed: on the training rows the rates are {found:.4f} apart, not {target:g}",)
 
 
 def solved(problem: Problem, outcome: Outcome, notes: Sequence[str] = ()) -> Trained:

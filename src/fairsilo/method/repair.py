@@ -10,7 +10,7 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.engine.base import Engine
-from fairsilo.method.base import Method, Train, Trained, only_pair
+from fairsilo.method.base import Change, Method, Train, Trained, only_pair
 from fairsilo.method.fedavg import fedavg
 from fairsilo.predictor.base import Plain
 from fairsilo.predictor.hits import Fit, Hits
@@ -78,11 +78,10 @@ def repaired(
     return replace(trained, predictors=engine.own(), notes=notes)
 
 
-def train_and_repair(fit: str, after: Method = fedavg) -> Train:
+def train_and_repair(repair: Change, after: Method = fedavg) -> Train:
     """The training of a method that repairs."""
 
     def train(problem: Problem, engine: Engine, watch: Watch | None = None) -> Trained:
-        only_pair(problem, fit)
-        return repaired(problem, engine, after(problem, engine, watch), fit, after)
+        return repair(problem, engine, after(problem, engine, watch), after=after)
 
     return train

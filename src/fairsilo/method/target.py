@@ -23,7 +23,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import rate_gap
 from fairsilo.fairness.constraint import Totals
-from fairsilo.method.base import Trained, solved, who_takes_part
+from fairsilo.method.base import Trained, missed_target, solved, who_takes_part
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question.base import Problem
 from fairsilo.question.counts import Counts
@@ -82,10 +82,9 @@ def _rows(problem: Problem, engine: Engine) -> Totals:
 
 def missed(problem: Problem, engine: Engine, target: float, outcome: Outcome) -> tuple[str, ...]:
     """A note where the rates of the training rows are further apart than the target."""
-    found = float(np.abs(outcome.last.d).max())
-    if found <= target or outcome.status is Status.DIVERGED:
+    if outcome.status is Status.DIVERGED:
         return ()
-    return (f"target missed: on the training rows the rates are {found:.4f} apart, not {target:g}",)
+    return missed_target(float(np.abs(outcome.last.d).max()), target)
 
 
 def _one_round(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:

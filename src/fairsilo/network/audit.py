@@ -30,6 +30,7 @@ from fairsilo.network.lies import refuse_implausible
 from fairsilo.network.transport import need
 from fairsilo.network.wire import Ask
 from fairsilo.predictor.base import Plain
+from fairsilo.predictor.thresholds import Thresholds
 from fairsilo.question import Evaluate, Problem
 from fairsilo.question.plausible import Known
 from fairsilo.run import Saved
@@ -42,14 +43,15 @@ def audit(
 ) -> dict[str, Any]:
     """audit.json of a saved run's model on the silos' rows of today."""
     model = saved.predictors[0]
-    if len(saved.predictors) != 1 or not isinstance(model, Plain):
+    plain = model.base if isinstance(model, Thresholds) else model
+    if len(saved.predictors) != 1 or not isinstance(plain, Plain):
         raise FairSiloError("an audit over silos is for runs with one plain model: fedfair, fedavg")
     table, own = agreed.table, saved.schema
     same = own.features == table.features and own.classes == table.classes
-    if not same or own.label != table.label or model.model.name != agreed.model:
+    if not same or own.label != table.label or plain.model.name != agreed.model:
         raise FairSiloError("the model was trained on another table or kind than the federation's")
     title = f"the {saved.description.get('method')} run"
-    question = Evaluate(model.theta, agreed.dp is not None, audit=True, cut=model.cut)
+    question = Evaluate.of([model], test_only=agreed.dp is not None, audit=True)
     return _found(agreed, gather, silos, question, agreed.posed(saved.encoder), title, saved)
 
 

@@ -37,7 +37,7 @@ def model_digest(ask: Ask) -> str:
     theta, cut = ask.question.theta, ask.question.cut
     content = theta.astype("<f8").tobytes() + ask.scalings.astype("<f8").tobytes()
     # A model that decides elsewhere is another one.
-    content += f"{cut!r}".encode() * (cut != HALF)
+    content += f"{cut!r}".encode() * (cut != HALF) + ask.question.cuts.astype("<f8").tobytes()
     return hashlib.sha256(content).hexdigest()
 
 

@@ -246,6 +246,8 @@ def _asked_for(agreed: FederationFile, question: Question) -> bool:
     """Whether the federation's method asks this; every method may train without limits, too."""
     if isinstance(question, Evaluate) and question.cut != HALF and agreed.decide_at is None:
         return False
+    if isinstance(question, Evaluate) and question.cuts.size and not agreed.spec.decides:
+        return False
     if agreed.dp is not None and isinstance(question, Evaluate):
         return question.test_only
     if question.private != (agreed.dp is not None):

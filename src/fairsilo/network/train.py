@@ -88,15 +88,14 @@ def train_over(
     trained = train(options, settled, engine, engine.watch)
     whole = replace(problem, constraints=posed.constraints)
     trained = decided(options.decide_at, whole, trained, engine)
-    theta = trained.outcome.theta if trained.predictors else np.zeros(0)
-    seen, found = _seen(options, posed, problem, trained, theta, engine)
+    seen, found = _seen(options, posed, problem, trained, engine)
     rounds = [entry for entry in engine.entries if entry.vector is not None and _is_round(entry)]
     free = None
     if baseline and agreed.spec.limited:
         problem_here = plan(options, posed)
         free = unlimited(options, posed, settled, engine)
         free = decided(options.decide_at, problem_here, free, engine)
-        test = _evaluate(problem_here, engine, free.outcome.theta, cut_of(free))[1]
+        test = _evaluate(problem_here, engine, free)[1]
         told = summary(test.tally, posed.constraints, posed.compared)
         found["unconstrained"] = {"test": told}
     sent = {"bytes_up": engine.traffic.up, "bytes_down": engine.traffic.down}
@@ -138,31 +137,30 @@ def _seen(
     posed: Posed,
     problem: Problem,
     trained: Trained,
-    theta: np.ndarray,
     engine: Network,
 ) -> tuple[Seen, dict[str, Any]]:
     """What is known of the trained model: evidence, or under differential privacy releases."""
     whole = replace(problem, constraints=posed.constraints)
     if isinstance(engine, PrivateNetwork):
-        outcomes = engine.outcomes(whole, theta, cut_of(trained))
+        outcomes = engine.outcomes(whole, trained.outcome.theta, cut_of(trained))
         released = released_by(engine, problem, outcomes)
-        _, test = _evaluate(whole, engine, theta, cut_of(trained))
+        _, test = _evaluate(whole, engine, trained)
         tolerance = engine.under_noise(without(options, problem)).solver.tolerance
         training = released_training(released, posed, trained.outcome, tolerance, test.tally)
         noise = "shared" if engine.agreed.secure_aggregation else "full"
         found = {"dp": spent(engine.ledger, noise, engine.agreed.smallest_sum)}
         return Seen(training, [test], engine.clients, {}, True), found
-    train, test = _evaluate(whole, engine, theta, cut_of(trained))
+    train, test = _evaluate(whole, engine, trained)
     assert train is not None
     training = _training(posed, problem, trained, train, engine)
     return Seen(training, [test], engine.clients, {}, True), {}
 
 
 def _evaluate(
-    problem: Problem, engine: Network, theta: np.ndarray, cut: float
+    problem: Problem, engine: Network, trained: Trained
 ) -> tuple[Evidence | None, Evidence]:
     private = engine.agreed.dp is not None
-    question = Evaluate(np.asarray(theta), test_only=private, cut=cut, scores="test")
+    question = Evaluate.of(trained.predictors, test_only=private, scores="test")
     seen: tuple[Evidence | None, Evidence] = engine.ask(problem, question)
     return seen
 

@@ -5,6 +5,7 @@ model, such as `equalized_odds/plain`; wrapper number k keeps its arrays under `
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,15 @@ from fairsilo.model.base import Model
 from fairsilo.predictor.base import HALF, Plain, Predictor
 from fairsilo.predictor.calibrated import Calibrated
 from fairsilo.predictor.equalized_odds import EqualizedOdds
+from fairsilo.predictor.thresholds import Thresholds
 
 Tensors = dict[str, np.ndarray]
-WRAPPERS: dict[str, tuple[type[EqualizedOdds] | type[Calibrated], tuple[str, str]]] = {
-    "equalized_odds": (EqualizedOdds, ("p2p", "n2p")),
-    "calibrated": (Calibrated, ("mix", "base_rate")),
+WRAPPERS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "equalized_odds": (EqualizedOdds, ("pair", "p2p", "n2p", "stream")),
+    "calibrated": (Calibrated, ("pair", "mix", "base_rate", "stream")),
+    "cut_by_group": (Thresholds, ("cuts",)),
 }
-"""By name, the class of a wrapper and its two arrays."""
+"""By name, the class of a wrapper and what it has beside its base."""
 
 
 def to_tensors(predictors: Sequence[Predictor]) -> tuple[str, Tensors]:
@@ -31,13 +34,11 @@ def to_tensors(predictors: Sequence[Predictor]) -> tuple[str, Tensors]:
     while not isinstance(level[0], Plain):
         name = next(name for name, (kind, _) in WRAPPERS.items() if isinstance(level[0], kind))
         wrapper, arrays = WRAPPERS[name]
-        layer = [one for one in level if isinstance(one, wrapper)]
+        layer: list[Any] = [one for one in level if isinstance(one, wrapper)]
         assert len(layer) == len(level)
         for array in arrays:
-            tensors[f"{len(kinds)}.{array}"] = np.stack([getattr(one, array) for one in layer])
-        pairs = [(one.pair.a, one.pair.b, one.pair.c) for one in layer]
-        tensors[f"{len(kinds)}.pair"] = np.array(pairs, np.int64)
-        tensors[f"{len(kinds)}.stream"] = np.array([one.stream for one in layer], np.int64)
+            values = [_as_array(getattr(one, array)) for one in layer]
+            tensors[f"{len(kinds)}.{array}"] = np.stack(values)
         kinds.append(name)
         level = [one.base for one in layer]
     models = [one for one in level if isinstance(one, Plain)]
@@ -62,13 +63,22 @@ def from_tensors(
         ]
         for k, name in reversed(list(enumerate(kinds))):
             wrapper, arrays = WRAPPERS[name]
-            columns = [tensors[f"{k}.{key}"] for key in ("pair", *arrays, "stream")]
-            level = [
-                wrapper(base, Dgeo(*map(int, pair)), one, other, int(stream))
-                for base, pair, one, other, stream in zip(level, *columns, strict=True)
-            ]
+            columns = [[_from_array(key, one) for one in tensors[f"{k}.{key}"]] for key in arrays]
+            level = [wrapper(base, *own) for base, *own in zip(level, *columns, strict=True)]
     except (KeyError, ValueError):
         raise FairSiloError(
             f"the saved model of kind {kind!r} is damaged or from another version: train again"
         ) from None
     return tuple(level)
+
+
+def _as_array(value: Any) -> np.ndarray:
+    """An array as it is; a pair of groups or a number as one of whole numbers."""
+    whole = (value.a, value.b, value.c) if isinstance(value, Dgeo) else value
+    return whole if isinstance(whole, np.ndarray) else np.array(whole, np.int64)
+
+
+def _from_array(key: str, value: np.ndarray) -> Any:
+    if key == "pair":
+        return Dgeo(*map(int, value))
+    return int(value) if key == "stream" else value

@@ -60,6 +60,8 @@ class Problem:
     groups: int = 2
     measure: Measure = "loss"
     """Whether epsilon limits gaps of losses or of rates."""
+    target: float | None = None
+    """The difference of rates within which a trained model is made to decide."""
     hidden: tuple[int, ...] = ()
     """The columns of x that encode the group: AF's adversary must not see them."""
     rest: bool = False

@@ -1,7 +1,11 @@
 """What silos say of a model on their rows: tallies, and each silo's own gap of every pair."""
 
+from __future__ import annotations
+
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +16,7 @@ from fairsilo.evaluate.scores import counted
 from fairsilo.evaluate.tally import Tally
 from fairsilo.predictor.answers import Answered
 from fairsilo.predictor.base import HALF, Plain, Predictor
+from fairsilo.predictor.thresholds import Thresholds
 from fairsilo.question.base import Part, Problem, Question, Silo, Unfit, fitting
 from fairsilo.question.plausible import NOTHING, ROUNDING, Known, other_rows, wrong_tally
 
@@ -34,8 +39,20 @@ class Evaluate(Question, kind="evaluate"):
 
     cut: float = HALF
     """Where a model of two classes decides."""
+    cuts: Floats = field(default_factory=lambda: np.zeros(0))
+    """The same for each group; without numbers: `cut` for all."""
     scores: str = ""
     """Of which rows histograms of the probabilities, too: "test", "both" or none."""
+
+    @classmethod
+    def of(cls, models: Sequence[Predictor], **more: Any) -> Evaluate:
+        """About one model as it decides; without one, about each silo's own."""
+        (model,) = models if len(models) == 1 else (None,)
+        if isinstance(model, Thresholds):
+            more["cuts"], model = model.cuts, model.base
+        if not isinstance(model, Plain):
+            return cls(np.zeros(0), **more)
+        return cls(np.asarray(model.theta), cut=model.cut, **more)
 
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, or no numbers."""
@@ -45,6 +62,11 @@ class Evaluate(Question, kind="evaluate"):
             raise Unfit(f"the part {self.part!r} of the training rows is unknown")
         if not 0 <= self.cut <= 1 or (self.cut != HALF and problem.classes != 2):
             raise Unfit(f"no model decides at {self.cut}")
+        fitting(self, cuts=(problem.groups if self.cuts.size else 0,))
+        if not ((self.cuts >= 0) & (self.cuts <= 1)).all() or (
+            self.cuts.size and problem.classes != 2
+        ):
+            raise Unfit("no model decides at such cuts")
         if self.scores not in ("", "test", "both"):
             raise Unfit(f"the rows {self.scores!r} are unknown")
         if self.part != "all" and not problem.rest:
@@ -103,10 +125,12 @@ class Evaluate(Question, kind="evaluate"):
 
     def _model(self, problem: Problem, silo: Silo) -> Predictor:
         """The model that is asked about."""
-        own = Plain(problem.model, self.theta, self.cut) if self.theta.size else silo.own
-        if own is None:
+        if self.theta.size:
+            plain = Plain(problem.model, self.theta, self.cut)
+            return Thresholds(plain, self.cuts) if self.cuts.size else plain
+        if silo.own is None:
             raise Unfit("this silo has no model of its own in this training")
-        return own
+        return silo.own
 
     def read(self, problem: Problem, vector: Floats) -> Seen:
         """The evidence of all silos."""
@@ -125,8 +149,9 @@ class Evaluate(Question, kind="evaluate"):
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """Counts, losses and their squares fit each other, and the rows counted before."""
         train, test = self.read(problem, vector)
+        likeliest = bool(self.theta.size) and self.cut == HALF and not self.cuts.size
         for seen in (train, test):
-            wrong = seen and wrong_evidence(seen, problem.classes, bool(self.theta.size))
+            wrong = seen and wrong_evidence(seen, problem.classes, likeliest)
             if wrong:
                 return wrong
         if train is None or self.audit or self.part != "all":

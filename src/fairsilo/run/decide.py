@@ -6,6 +6,7 @@ silos, so that a network and a simulation choose alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.scores import best_cell, share_cell, threshold_of
 from fairsilo.method import Trained
 from fairsilo.predictor.base import HALF, Plain
+from fairsilo.predictor.thresholds import Thresholds
 from fairsilo.question import Evaluate, Problem
 
 AIMS = {"balanced-accuracy": "balanced", "f1": "f1"}
@@ -66,3 +68,11 @@ def cut_of(trained: Trained) -> float:
     """Where the model decides."""
     first = trained.predictors[0] if trained.predictors else None
     return first.cut if isinstance(first, Plain) else HALF
+
+
+def cuts_of(trained: Trained, groups: Sequence[str]) -> dict[str, Any]:
+    """`cuts` of metrics.json: where the model decides by group; nothing where it does not."""
+    first = trained.predictors[0] if trained.predictors else None
+    if not isinstance(first, Thresholds):
+        return {}
+    return {"cuts": dict(zip(groups, map(float, first.cuts), strict=True))}

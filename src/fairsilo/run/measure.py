@@ -22,7 +22,7 @@ from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
 from fairsilo.question import Problem
 from fairsilo.run.certified import certificate_of
-from fairsilo.run.decide import cut_of
+from fairsilo.run.decide import cut_of, cuts_of
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
@@ -116,6 +116,7 @@ def measure(
             else {"target_confidence": options.target_confidence}
         ),
         **({} if options.decide_at is None else {"decide_at": cut_of(trained)}),
+        **cuts_of(trained, schema.groups),
         **({"tau": options.epsilon} if method.limits == "tau" else {}),
         "clients": seen.clients,
         "rounds": outcome.rounds,

@@ -19,6 +19,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
 from fairsilo.run.decide import check_decision
 from fairsilo.run.private_options import check_private
+from fairsilo.run.target_options import check_target
 from fairsilo.run.weights import check_weights, class_weights_of
 from fairsilo.solver import SOLVERS, Solver
 
@@ -125,14 +126,7 @@ class Options:
         for name, known in (("method", METHODS), ("model", MODELS), ("notion", NOTIONS)):
             object.__setattr__(self, name, known.name_of(getattr(self, name)))
         choose("method", self.method, METHODS)
-        if self.after is not None:
-            repairs = [name for name, one in METHODS.items() if one.fit is not None]
-            choose("after", self.after, [name for name in METHODS if name not in repairs])
-            if self.method not in repairs:
-                raise FairSiloError(
-                    f"`after` is for methods that repair a trained model, {' and '.join(repairs)}, "
-                    f"and not for {self.method}: leave it out"
-                )
+        self._check_after()
         choose("model", self.model, MODELS)
         choose("estimator", self.estimator, ESTIMATORS)
         choose("partition", self.partition, KINDS)
@@ -142,7 +136,8 @@ class Options:
         choose("notion", self.notion, NOTIONS)
         self._limit_by_default()
         self._check_compared()
-        self._check_target()
+        choose("target_by", self.target_by, TARGET_BY)
+        check_target(self)
         self._check_penalty()
         self._check_pairs()
         check_weights(self)
@@ -175,12 +170,29 @@ class Options:
             choose("dp_noise", self.dp_noise, NOISE)
             check_private(self, self.dp_epsilon)
 
+    def _check_after(self) -> None:
+        """Validate what a method that repairs follows."""
+        if self.after is None:
+            return
+        repairs = [name for name, one in METHODS.items() if one.repair is not None]
+        choose("after", self.after, [name for name in METHODS if name not in repairs])
+        if self.method not in repairs:
+            raise FairSiloError(
+                f"`after` is for methods that repair a trained model, {', '.join(repairs)}, "
+                f"and not for {self.method}: leave it out"
+            )
+        if METHODS[self.method].decides and METHODS[self.after].own_models:
+            raise FairSiloError(
+                f"method {self.method} is for one model and {self.after} has one for every "
+                "client: give another `after`"
+            )
+
     def _check_decision(self) -> None:
         """Validate where the model decides."""
         if self.decide_at is None:
             return
         given = check_decision(self.decide_at)
-        if METHODS[self.method].own_models:
+        if METHODS[self.method].own_models or METHODS[self.method].decides:
             raise FairSiloError(
                 f"`decide_at` is for one model and {self.method} has one for every client, or "
                 "decides by group: leave it out"
@@ -231,6 +243,8 @@ class Options:
 
     def _limit_by_default(self) -> None:
         """A limit for who gave none."""
+        if METHODS[self.method].decides and self.target_deo is None:
+            object.__setattr__(self, "target_deo", TARGET)
         if self.epsilon is not None:
             return
         takes = METHODS[self.method].targets and self.dp_epsilon is None and not self.epsilons
@@ -313,62 +327,6 @@ class Options:
                 f"`penalty` {strength} looks at exact sums, which `dp_epsilon` forbids: give a "
                 "number, such as 1"
             )
-
-    def _check_target(self) -> None:
-        choose("target_by", self.target_by, TARGET_BY)
-        if not METHODS[self.method].targets and (self.epsilons or self.target_deo is not None):
-            option = "`target_deo`" if self.target_deo is not None else "`epsilon` for single pairs"
-            able = " or ".join(name for name, one in METHODS.items() if one.targets)
-            raise FairSiloError(
-                f"{option} is for `method` {able} and not {self.method}: leave it out"
-            )
-        if self.target_deo is None:
-            if self.target_confidence is not None:
-                raise FairSiloError(
-                    "`target_confidence` is of a target in rates: give `target_deo`, such as 0.05"
-                )
-            return
-        self._check_confidence()
-        check_target(self.target_deo)
-        if self.epsilons:
-            raise FairSiloError("give `target_deo` or `epsilon` for single pairs, not both")
-        if not NOTIONS[self.notion].rates:
-            raise FairSiloError(
-                f"`target_deo` is a difference of rates and `notion` {self.notion} has none: use "
-                "`epsilon`, or another notion"
-            )
-
-    def _check_confidence(self) -> None:
-        confidence = self.target_confidence
-        if confidence is None:
-            return
-        if not 0.5 <= confidence < 1:
-            raise FairSiloError(
-                f"`target_confidence` is {confidence}: give a number from 0.5 to below 1, such as "
-                "0.9"
-            )
-        if self.penalty == "validation":
-            raise FairSiloError(
-                "`penalty` validation uses up the rows that `target_confidence` tests on: give "
-                "`penalty` a number"
-            )
-        chosen = isinstance(self.crossed, int) and self.crossed > 0
-        if self.strength == "auto" or (chosen and MODELS[self.model](1, 2).binned):
-            raise FairSiloError(
-                "`target_confidence` holds where nothing was chosen by the rows that it tests on: "
-                "give `penalty` a number, and `pairs` 0 or their names"
-            )
-        if self.target_by == "search":
-            raise FairSiloError(
-                "`target_by` search uses up the rows that `target_confidence` tests on: use "
-                "`target_by` proxy"
-            )
-
-
-def check_target(target: float | None) -> None:
-    """Refuse what is no difference of rates."""
-    if target is not None and not 0 <= target < 1:
-        raise FairSiloError(f"`target_deo` is {target}: give a difference of rates, such as 0.02")
 
 
 def check_seed(seed: int) -> None:

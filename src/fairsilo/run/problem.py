@@ -207,7 +207,8 @@ def plan(options: Options, posed: Posed) -> Problem:
         from fairsilo.run.again import started
 
         model = started(model, options, posed)
-    target = options.target_deo if options.target_by == "proxy" else None
+    proxy = options.target_by == "proxy" and not method.decides
+    target = options.target_deo if proxy else None
     limit = options.epsilon if posed.epsilon is None else posed.epsilon
     costs = options.class_weight and class_weights(options.class_weight, posed.schema.classes)
     return Problem(
@@ -223,6 +224,7 @@ def plan(options: Options, posed: Posed) -> Problem:
         schema=posed.schema,
         promise=promise_of(options),
         measure="loss" if target is None else "rate",
+        target=options.target_deo if method.decides else None,
         weighted=options.weight is not None,
         class_weight=costs,  # type: ignore[arg-type]
     )
@@ -287,7 +289,7 @@ def check_rows(options: Options, posed: Posed, totals: Totals) -> None:
         raise FairSiloError(
             f"all training rows are of class {only!r}: give rows of at least two classes"
         )
-    if method.shared:
+    if method.shared or METHODS[options.method].decides:
         estimator = method.estimator or options.estimator
         check_defined(posed.constraints, estimator, totals, schema.groups, schema.classes)  # type: ignore[arg-type]
 

@@ -50,15 +50,17 @@ def train(
 
 
 def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | None) -> Trained:
-    target, confidence = options.target_deo, options.target_confidence
+    method = METHODS[options.method]
+    target = None if method.decides else options.target_deo
+    confidence = options.target_confidence
     if target is not None and confidence is not None:
         return promise(problem, engine, target, confidence, watch)
     if target is not None:
         return (search if options.target_by == "search" else reach)(problem, engine, target, watch)
-    method = METHODS[options.method]
-    if options.after is not None:
+    if options.after is not None and method.repair is not None:
         base = METHODS[options.after]
-        repaired = train_and_repair(method.name, base)(problem, engine, watch)
+        method.check(problem)
+        repaired = train_and_repair(method.repair, base)(problem, engine, watch)
         limit = f", trained with epsilon {options.epsilon:g}" * (base.limits == "loss")
         note = f"{method.name} changed the answers of {base.title}{limit}"
         return replace(repaired, notes=(note, *repaired.notes))

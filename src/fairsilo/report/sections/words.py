@@ -81,7 +81,7 @@ OPTIONS = {
     "test_fraction": "the share of rows kept for testing",
     "seed": "the seed of every random draw",
     "method": "how fairness enters the training",
-    "after": "what eo and ceo repair; by themselves fedavg",
+    "after": "what eo, ceo and thresholds repair; by themselves fedavg",
     "model": "what is trained",
     "solver": "how the optimum is searched",
     "estimator": "how the gap is measured over the clients",
