@@ -23,7 +23,7 @@ from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.fairness import DEFAULT, NOTIONS
 from fairsilo.partition import by_column
 from fairsilo.run.constraints import every_pair
-from fairsilo.run.options import check_target
+from fairsilo.run.target_options import check_target
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,8 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import DRAWS
 from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.fairness import NOTIONS
-from fairsilo.run.options import check_seed, check_target, choose
+from fairsilo.run.options import check_seed, choose
+from fairsilo.run.target_options import check_target
 
 ROWS = ("test", "train", "all")
 MOST_DRAWS = 1_000_000

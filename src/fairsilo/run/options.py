@@ -19,7 +19,7 @@ from fairsilo.model import MODELS
 from fairsilo.partition import KINDS
 from fairsilo.run.decide import check_decision
 from fairsilo.run.private_options import check_private
-from fairsilo.run.target_options import check_target
+from fairsilo.run.target_options import check_limits
 from fairsilo.run.weights import check_weights, class_weights_of
 from fairsilo.solver import SOLVERS, Solver
 
@@ -137,7 +137,7 @@ class Options:
         self._limit_by_default()
         self._check_compared()
         choose("target_by", self.target_by, TARGET_BY)
-        check_target(self)
+        check_limits(self)
         self._check_penalty()
         self._check_pairs()
         check_weights(self)
