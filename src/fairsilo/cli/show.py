@@ -17,6 +17,7 @@ from rich.text import Text
 from fairsilo.cli.flags import as_typed
 from fairsilo.evaluate.metrics import harmonic_mean
 from fairsilo.fairness import NOTIONS
+from fairsilo.report.sections.group_seen import group_words
 from fairsilo.report.text import listing, spelled
 from fairsilo.run import Run
 from fairsilo.run.measure import Metrics
@@ -163,6 +164,9 @@ def show_figures(console: Console, title: str, metrics: Metrics) -> str:
         style="dim",
         highlight=False,
     )
+    seen = group_words(metrics)
+    if seen is not None:
+        console.print(f"{seen} (--drop-group)", highlight=False, soft_wrap=True)
     return what
 
 

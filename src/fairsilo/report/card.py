@@ -12,6 +12,7 @@ import pandas as pd
 from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.report.sections.cards import figures, span_of
 from fairsilo.report.sections.facts import Cell, Facts, Pair
+from fairsilo.report.sections.group_seen import group_words
 from fairsilo.report.sections.terms import changed_most
 from fairsilo.report.sections.verdict import price
 from fairsilo.report.sections.words import ESTIMATORS, MODELS, SOLVERS, name_of
@@ -103,8 +104,10 @@ def _limits(facts: Facts) -> list[str]:
         said.append(facts.notion.caveat)
     elif facts.compares == "class" and facts.protected.count(", ") + 1 < facts.classes:
         said.append(f"The groups are compared within the class {facts.protected} alone.")
+    seen = group_words(facts.metrics)
     return [
         *said,
+        *([] if seen is None else [f"{seen[:1].upper()}{seen[1:]}."]),
         "Intervals hold for people like the test rows, and for one figure at a time.",
         "The label is taken as the truth: where past decisions were unfair, so is what they teach.",
     ]

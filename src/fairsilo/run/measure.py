@@ -24,6 +24,8 @@ from fairsilo.question import Problem
 from fairsilo.run.certified import certificate_of
 from fairsilo.run.decide import cut_of, cuts_of
 from fairsilo.run.endings import explain, idle_limit
+from fairsilo.run.group_seen import group_feature
+from fairsilo.run.logged import log_metrics
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import HISTOGRAMS, SETUP_EXCHANGES, Posed, why_solver
@@ -143,6 +145,7 @@ def measure(
         **seen.sent,
         "seconds": seconds,
         **penalty_of(options, problem),
+        **group_feature(options, schema),
         "solver_why": why_solver(options, problem.model.size),
         "peak_memory": peak_memory(),
         "notes": [
@@ -153,7 +156,9 @@ def measure(
         ],
         "by_client": training.by_client,
     }
-    return without_figures(found) if outcome.status is Status.DIVERGED else found
+    found = without_figures(found) if outcome.status is Status.DIVERGED else found
+    log_metrics(found)
+    return found
 
 
 def penalty_of(options: Options, problem: Problem) -> Metrics:

@@ -42,6 +42,7 @@ from fairsilo.partition.federation import Federation
 from fairsilo.partition.rows import by_client
 from fairsilo.question import Part, Silo
 from fairsilo.run.constraints import one_or_more, protected_of
+from fairsilo.run.group_seen import group_features
 from fairsilo.run.options import Options
 from fairsilo.run.problem import Posed, check_rows, pose
 from fairsilo.run.split import owners, share_out, share_out_alone
@@ -216,14 +217,6 @@ def warn_of_leaks(
     for words in (*leaks(frame, schema, y, groups, client), twins(frame, schema, test)):
         if words:
             warnings.warn(words, FairSiloWarning, stacklevel=2)
-
-
-def group_features(options: Options, schema: Schema) -> tuple[str, ...]:
-    """The columns that name the group: AF's adversary must not see them."""
-    known = DATASETS.get(options.data)
-    if known and options.group is None:
-        return known.group_features
-    return schema.group_columns or (schema.group,)
 
 
 def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:

@@ -17,6 +17,8 @@ from fairsilo.method.target import reach, search
 from fairsilo.question import Problem
 from fairsilo.run.again import noted
 from fairsilo.run.decide import decided
+from fairsilo.run.group_seen import compare_without
+from fairsilo.run.logged import log_notes, logged
 from fairsilo.run.measure import Metrics, measure, on_average, seen_here
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, prepare
@@ -44,7 +46,7 @@ def train(
     options: Options, settled: Settled, engine: Engine, watch: Watch | None = None
 ) -> Trained:
     """By the options' method; where they set a target in rates, by what meets it."""
-    trained = _train(options, settled.problem, engine, watch)
+    trained = _train(options, settled.problem, engine, logged(watch))
     before = trained.rounds_before + settled.rounds
     return noted(options, replace(trained, rounds_before=before))
 
@@ -118,7 +120,8 @@ def execute(
 ) -> Run:
     """Read the data, train, evaluate. Nothing is written.
 
-    `baseline`: also train without limits, to compare; `beside` watches that.
+    `baseline`: also train without limits, which `beside` watches, and without the group, to
+    compare.
     """
     if options.dp_epsilon is not None:
         from fairsilo.run.private import execute_private
@@ -135,7 +138,10 @@ def execute(
     seconds = time.perf_counter() - started
     seen = seen_here(options, prepared, problem, trained)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
-    metrics["notes"] += [str(one.message) for one in told]
+    metrics["notes"] += (said := [str(one.message) for one in told])
+    log_notes(said)
+    if baseline:
+        compare_without(options, problem, metrics, execute)
     free = None
     if baseline and METHODS[options.method].limited:
         free = unlimited(options, prepared, settled, engine, beside)

@@ -15,8 +15,9 @@ from fairsilo.errors import FairSiloError
 from fairsilo.model import MODELS
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.member import Member
+from fairsilo.run.group_seen import group_features
 from fairsilo.run.options import Options
-from fairsilo.run.prepare import COLUMNS, group_features, read
+from fairsilo.run.prepare import COLUMNS, read
 from fairsilo.run.problem import blank_encoder, rounds_of, solver_name
 from fairsilo.secagg.keys import read_public_key
 

@@ -7,6 +7,7 @@ from fairsilo.data import DATASETS
 from fairsilo.report.blocks import bullets, details, section, table
 from fairsilo.report.html import Child, Html, el
 from fairsilo.report.sections.facts import Facts
+from fairsilo.report.sections.group_seen import group_words
 from fairsilo.report.sections.words import (
     ESTIMATORS,
     MODELS,
@@ -52,6 +53,7 @@ def limits(facts: Facts) -> Html:
     items: list[Child] = [
         _limited(facts),
         *_unprotected(facts),
+        *_sees_group(facts),
         "Test rows are finite. The intervals say how far chance alone could move the figures, if "
         "the people the model will meet are like the test rows. They cannot say whether they are.",
         "Chebyshev\u2019s bound uses a variance that is itself estimated from the test rows, and "
@@ -99,6 +101,17 @@ def _unprotected(facts: Facts) -> list[Child]:
         f"Not every class is protected. The groups are compared among those who truly are "
         f"\u201c{facts.protected}\u201d; the other classes are shown under \u201cWho pays for "
         "it?\u201d, but nothing limits their gaps."
+    ]
+
+
+def _sees_group(facts: Facts) -> list[Child]:
+    """That the model sees the group, if it does."""
+    said = group_words(facts.metrics)
+    if said is None:
+        return []
+    return [
+        f"{said[:1].upper()}{said[1:]}. A model that is blind to the group need not have a smaller "
+        "gap; whether it may see the group is for the law and for you to say."
     ]
 
 
