@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairsilo.experiment.choice import best_setting
 from fairsilo.experiment.endings import ending, without_lost
 from fairsilo.experiment.figures import top_points
 from fairsilo.experiment.grid import find
 from fairsilo.experiment.results import Results
-from fairsilo.experiment.tables import best_setting, build, ours, verdict
+from fairsilo.experiment.tables import build, ours, verdict
 from tests.experiment.parts import part
 
 
@@ -28,6 +29,11 @@ def trained(**columns: str | float) -> pd.DataFrame:
     figures = {key: (0.9, 0.9) if key[0] == 0.1 else (0.7, 0.7) for key in keys}
     ended: dict[str, str | float] = {"loss": 0.5, "violation": 0.0, "status": "running"}
     return part(figures).assign(**(ended | columns))
+
+
+def at(table: pd.DataFrame, setting: float) -> pd.DataFrame:
+    """The models of a setting on the test rows."""
+    return table[(table["split"] == "test") & (table["setting"] == setting)]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def test_a_lost_training_has_no_figures_and_its_setting_is_not_chosen(
     assert best_setting(kept, "test") == best_setting(kept, "validation") == 0.2
     assert len(top_points(kept)) == 2  # the first data set's training was not lost
     if split == "test":
-        assert ending(kept, 0.1, optimum)["ending"] == "diverged"
+        assert ending(at(kept, 0.1), optimum)["ending"] == "diverged"
 
 
 def test_what_knows_nothing_is_not_lost() -> None:
@@ -76,7 +82,7 @@ def test_a_method_that_is_lost_everywhere_has_no_figures_and_is_no_rival(tmp_pat
     assert tables["settings_diverged"]["FedFair", "test"] == 0
     assert verdict(tables.reset_index(), "agp")["best_other"].tolist() == ["ST"]
     assert top_points(results.models("agp", cell, "lco")).empty
-    assert np.isnan(ours(results.models("agp", cell, "lco"), "test")["ours_opt"])
+    assert np.isnan(ours(results.chosen("agp", cell, "lco", "test"))["ours_opt"])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,7 @@ def test_converged_where_little_is_left_to_the_optimum(
         violation=violation * second,
         status=np.where(second, status, "running"),
     )
-    found = ending(table, 0.1, optimum)
+    found = ending(at(table, 0.1), optimum)
     assert found["ending"] == words
     assert found["converged"] is (words == "converged")
     assert found["loss_gap"] == pytest.approx(above / 2)
@@ -109,8 +115,8 @@ def test_converged_where_little_is_left_to_the_optimum(
 
 
 def test_without_an_exact_optimum_the_solver_has_the_word() -> None:
-    assert ending(trained(), 0.1)["ending"] == "not converged"
-    found = ending(trained(status="converged", violation=1e-7), 0.1)
+    assert ending(at(trained(), 0.1))["ending"] == "not converged"
+    found = ending(at(trained(status="converged", violation=1e-7), 0.1))
     assert found == {
         "ending": "converged",
         "converged": True,

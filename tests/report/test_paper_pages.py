@@ -12,6 +12,7 @@ import pytest
 from fairsilo.experiment.endings import without_lost
 from fairsilo.experiment.grid import Cell, find, settings
 from fairsilo.experiment.pages import compare_page, sweep_page
+from fairsilo.experiment.paired import paired_tests
 from fairsilo.experiment.paper_page import reproduce_page
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.summary import compare_summary, sweep_summary
@@ -59,7 +60,7 @@ def reproduced(folder: Path) -> str:
     verdicts = [
         (f"{path}, {selection}", verdict(tables, path, selection))
         for path in ("fast", "agp")
-        for selection in ("test", "validation")
+        for selection in ("test", "validation", "per-seed")
     ]
     bound = {"radius": 0.5, "held": 1.0, "within": 0.95}
     theorems = pd.DataFrame(
@@ -73,7 +74,7 @@ def reproduced(folder: Path) -> str:
             for clients in (1, 50)
         ]
     )  # fmt: skip
-    return reproduce_page(results, tables, verdicts, theorems)
+    return reproduce_page(results, tables, verdicts, paired_tests(results), theorems)
 
 
 PAGES: dict[str, tuple[Callable[[Path], str], int]] = {

@@ -146,6 +146,13 @@ def reproduce(
     validation: Annotated[
         bool, typer.Option(help="Also choose settings honestly, on validation rows.")
     ] = True,
+    seeds: Seeds = 5,
+    cv: Annotated[
+        bool,
+        typer.Option(
+            "--cv", help="Also choose by five-fold cross-validation (logistic regression, 5 seeds)."
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path(
         "experiments/results"
     ),
@@ -177,9 +184,12 @@ def reproduce(
         + [f"--only {name}" for name in only or ()]
         + ([f"--solver {solver}"] if solver != "fast" else [])
         + ([] if validation else ["--no-validation"])
+        + ([f"--seeds {seeds}"] if seeds != 5 else [])
+        + (["--cv"] if cv else [])
     )
+    _positive("--seeds", seeds)
     try:
-        computed = run_parts(results, cells, solver, data_dir, say, validation, not only)
+        computed = run_parts(results, cells, solver, data_dir, say, validation, not only, seeds, cv)
     except KeyboardInterrupt:
         _say("stopped: what is finished is kept, and the same command goes on from there")
         os._exit(130)  # other threads are inside long computations; files are written whole

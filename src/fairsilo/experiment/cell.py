@@ -31,6 +31,8 @@ from fairsilo.solver import Agp, Solver
 
 Row = dict[str, Any]
 Posed = tuple[Problem, Pooled]
+TOGETHER = 10
+"""The most draws in one program of a GPU: its memory holds every setting of that many."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Draw:
 
     seed: int
     split: str
-    """test or validation."""
+    """test, validation or, of a cross-validation, a further fold."""
     prepared: Prepared
 
     @property
@@ -53,12 +55,12 @@ def prepare_cell(cell: Cell, seed: int, data_dir: Path | None) -> Prepared:
     return prepare(cell.options(seed, data_dir))
 
 
-def hold_out(prepared: Prepared, seed: int) -> Prepared:
-    """The same federation, with a share of every client's training rows as its test rows.
+def hold_out(prepared: Prepared, seed: int, fold: int = 0) -> Prepared:
+    """The same federation, with a fifth of every client's training rows as its test rows.
 
     The encoder stays the one of all training rows; it knows means and spreads, no labels.
     """
-    rest, aside = set_aside(prepared.federation, seed)
+    rest, aside = set_aside(prepared.federation, seed, fold)
     return replace(prepared, federation=rest, test_x=aside.x, test_y=aside.y, test_s=aside.s)
 
 
@@ -207,11 +209,11 @@ def _solve_many(
 def _batched(
     many: Callable[..., list[list[Trained]]], posed: list[Posed], settings: Sequence[float]
 ) -> Iterator[list[Trained]]:
-    """All problems in one program on a GPU; one after the other on a CPU, which is as fast."""
-    together = jax.default_backend() != "cpu"
+    """Many problems in one program on a GPU; one after the other on a CPU, which is as fast."""
+    size = 1 if jax.default_backend() == "cpu" else TOGETHER
     thin = isinstance(posed[0][0].solver, Agp)
-    for group in [posed] if together else [[one] for one in posed]:
-        problems, engines = zip(*group, strict=True)
+    for start in range(0, len(posed), size):
+        problems, engines = zip(*posed[start : start + size], strict=True)
         yield from many(problems, engines, settings, thin=thin)
 
 

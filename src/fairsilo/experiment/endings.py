@@ -69,19 +69,16 @@ def loss_gap(table: pd.DataFrame, optimum: pd.DataFrame) -> npt.NDArray[np.float
     return gap
 
 
-def ending(
-    table: pd.DataFrame, setting: float, optimum: pd.DataFrame | None = None
-) -> dict[str, object]:
-    """How the trainings of a setting ended, on all training rows.
+def ending(models: pd.DataFrame, optimum: pd.DataFrame | None = None) -> dict[str, object]:
+    """How the trainings of the chosen models ended, on all training rows.
 
     `ending` is converged, not converged or diverged: the worst of the seeds. `loss_gap` is the
     training loss minus that of the exact optimum, averaged over the seeds, or None if no exact
     optimum is known (networks).
     """
-    if "status" not in table:
+    if "status" not in models:
         return {"ending": None, "converged": None, "loss_gap": None, "violation": None}
-    chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
-    chosen = chosen.drop_duplicates("seed")
+    chosen = models.drop_duplicates("seed")
     good = (chosen["status"] == "converged").to_numpy()
     gap = None
     if optimum is not None:

@@ -13,7 +13,10 @@ from fairsilo.run.options import Options
 from fairsilo.solver import Agp, Lbfgs, Newton, Solver
 
 SEEDS = (0, 1, 2, 3, 4)
-"""Five random data sets each, as in the paper; the first is the one of Figure 1."""
+"""Five random data sets each, as in the paper; the first is the one of Figure 1. Those that are
+cross-validated."""
+FOLDS = 5
+"""Of a cross-validation; the first is the validation rows."""
 METHODS = ("fedavg", "eo", "eo-conditional", "ceo", "st", "af", "lco", "fedfair")
 TITLES = {
     "fedavg": "FedAvg",
@@ -108,33 +111,38 @@ FIGURE_2 = {
     },
 }
 """The epsilons of the paper's Figure 2, by data set and model."""
-TAUS = (0.05, 0.5, 1.0, 2.5)
+WIDER = {
+    "fedfair": (0.05, 0.02, 0.07, 0.005),
+    "lco": (1.0, 0.2, 0.1, 0.4, 0.3, 0.05, 0.6, 0.5, 0.8, 0.02, 0.01),
+    "st": (1.0, 0.01, 0.1, 1e-4, 0.4, 0.05, 0.2, 0.5, 0.02, 0.3, 1e-3),
+    "af": (0.05, 0.5, 1.0, 2.5, 0.1, 0.01, 0.2, 0.005, 0.02, 0.001),
+}
+"""What each method tries beside the values that the paper names, the most useful first."""
+
+
+def count_of(cell: Cell) -> int:
+    """How many settings every method that has one tries in a cell: the same number for all.
+
+    At least as many as the paper names for FedFair. Networks have fewer, because they take most of
+    the time.
+    """
+    return max(len(_named(cell, "fedfair")), 8 if cell.model == "lr" else 6)
 
 
 def settings(cell: Cell, method: str) -> tuple[float, ...]:
-    """The grid of a method: the paper's values and a wider range; (0,) if it has no setting.
-
-    Networks have coarser grids, because they take most of the time.
-    """
-    network = cell.model == "nn"
-    if method == "fedfair":
-        more = (0.005, 0.1) if network else (0.005, 0.02, 0.05, 0.07, 0.1)
-        known = FIGURE_2.get((cell.data, cell.model), FIGURE_2["adult", cell.model])
-        return _with_paper(cell, method, (*known, *more))
-    if method == "lco":
-        wide = (0.1, 0.3, 0.6, 0.8, 1.0)
-        return _with_paper(cell, method, wide if network else (0.05, 0.2, 0.4, 0.5, *wide))
-    if method == "st":
-        wide = (0.01, 0.1, 0.4, 0.5, 1.0)
-        return _with_paper(cell, method, wide if network else (1e-4, 0.05, 0.2, *wide))
-    return TAUS if method == "af" else (0.0,)
+    """The grid of a method: the paper's values and a wider range; (0,) if it has no setting."""
+    if method not in WIDER:
+        return (0.0,)
+    every = dict.fromkeys((*_named(cell, method), *WIDER[method]))
+    return tuple(sorted(list(every)[: count_of(cell)]))
 
 
-def _with_paper(cell: Cell, method: str, grid: tuple[float, ...]) -> tuple[float, ...]:
-    """The grid, with the value that the paper chose in this cell added."""
+def _named(cell: Cell, method: str) -> set[float]:
+    """The values that the paper has for the method in this cell."""
     paper = cell.rows(paper_tables())
-    chosen = paper.loc[paper["method"] == TITLES[method], "opt"]
-    return tuple(sorted({*grid, *chosen.astype(float)}))
+    chosen = paper.loc[paper["method"] == TITLES[method], "opt"].dropna().astype(float)
+    known = FIGURE_2.get((cell.data, cell.model), FIGURE_2["adult", cell.model])
+    return {*chosen, *(known if method == "fedfair" else ())}
 
 
 def paper_tables() -> pd.DataFrame:

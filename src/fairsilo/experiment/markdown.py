@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fairsilo.experiment.grid import CELLS, SEEDS, TITLES, Cell
+from fairsilo.experiment.choice import WORDS
+from fairsilo.experiment.grid import CELLS, TITLES, Cell
 from fairsilo.experiment.results import Results, describe
 from fairsilo.experiment.summary import words
+from fairsilo.experiment.supported import markdown
 from fairsilo.experiment.tables import METRICS, PATHS, counts, mark, strictly
 
 FAST, AGP = ((*solvers, "own", "none") for solvers in PATHS.values())
@@ -15,37 +17,48 @@ UNDEFINED = "–"  # noqa: RUF001
 
 
 def results_page(
-    results: Results, tables: pd.DataFrame, verdicts: Sequence[tuple[str, pd.DataFrame]]
+    results: Results,
+    tables: pd.DataFrame,
+    verdicts: Sequence[tuple[str, pd.DataFrame]],
+    tests: pd.DataFrame,
 ) -> str:
     """README.md of the results folder."""
     checked = (results.folder / "theorems.csv").is_file()
     theorems = ", `theorems.csv` the check of the theorems" if checked else ""
     parts = [_HEAD.format(theorems=theorems), _machines(results)]
-    for name, found in verdicts:
-        if found.empty:
-            continue
-        best, near = counts(found)
-        parts.append(
-            f"- **{name.replace(', ', ' solver, settings chosen on ')} rows:** FedFair best or "
-            f"within 0.005 of the best that did not collapse in {best} of {len(found)} cells, "
-            f"strictly best in {strictly(found)}; "
-            f"within 0.02 of the paper's harmonic mean or above in {near} of {len(found)}."
-        )
-    for title, solvers, selection in (
-        ("fast solvers, chosen on test rows (as the paper did)", FAST, "test"),
-        ("AGP, 40,000 rounds, chosen on test rows", AGP, "test"),
-        ("fast solvers, chosen on validation rows (the honest choice)", FAST, "validation"),
-        ("AGP, chosen on validation rows", AGP, "validation"),
+    parts += [counted(name, found) for name, found in verdicts]
+    parts.append(markdown(results, tests))
+    for name, solvers, selection in (
+        ("fast solvers", FAST, "test"),
+        ("AGP, 40,000 rounds", AGP, "test"),
+        ("fast solvers", FAST, "validation"),
+        ("AGP, 40,000 rounds", AGP, "validation"),
     ):
         part = tables[tables["solver"].isin(solvers) & (tables["selection"] == selection)]
-        if not part["solver"].isin(("own", "none")).all():
-            parts.append(f"\n## Tables 1 and 2: {title}\n")
+        trained = part[~part["solver"].isin(("own", "none"))]
+        if len(trained):
+            parts.append(
+                f"\n## Tables 1 and 2: {name}, chosen {WORDS[selection]}, "
+                f"{trained['seeds'].max()} seeds\n"
+            )
             parts += [_table(part, cell) for cell in CELLS]
     parts.append(_agreement(tables))
     parts.append(_figures(results))
     if checked:
         parts.append(_theorems(pd.read_csv(results.folder / "theorems.csv")))
     return "\n".join(parts) + "\n"
+
+
+def counted(name: str, found: pd.DataFrame) -> str:
+    """In how many cells FedFair is best, close to it, and near the paper."""
+    path, _, selection = name.partition(", ")
+    best, near = counts(found)
+    return (
+        f"- **{path} solver, settings chosen {WORDS[selection]}:** FedFair best or "
+        f"within 0.005 of the best that did not collapse in {best} of {len(found)} cells, "
+        f"strictly best in {strictly(found)}; "
+        f"within 0.02 of the paper's harmonic mean or above in {near} of {len(found)}."
+    )
 
 
 def _table(part: pd.DataFrame, cell: Cell) -> str:
@@ -115,8 +128,7 @@ def _machines(results: Results) -> str:
         command = "fairsilo reproduce" + (" --solver agp" if path == "agp" else "")
         lines.append(
             f"- `{command}`: {made.parts} parts, made by {'; '.join(made.machines)}. Their times "
-            f"add up to {made.seconds / 60:.1f} minutes; several are computed at once. Seeds 0 to "
-            f"{SEEDS[-1]}."
+            f"add up to {made.seconds / 60:.1f} minutes; several are computed at once."
         )
         lines += [
             f"    - `{run['command']}` computed {run['parts']} parts in {run['minutes']:.1f} "
@@ -168,13 +180,15 @@ def _number(value: object, spec: str) -> str:
 
 _HEAD = """# The paper, reproduced
 
-Written by `fairsilo reproduce`; do not edit. `tables.csv` has every number, `parts/` the single
+Written by `fairsilo reproduce`; do not edit. `tables.csv` has every number, `seeds.csv` one line
+for each seed, method and setting, `tests.csv` FedFair against each rival, `parts/` the single
 models, `report.html` the same as an interactive page{theorems}.
 Fairness is 1 - DEO. ▲ and ▼ mark a harmonic mean more than 0.02 above or below the paper's.
 "Constant" always answers the most frequent class: its harmonic mean shows what that measure is
 worth alone. Accuracy, fairness and harmonic mean are on the test rows, mean and standard deviation
-over five seeds (over all clients' models of five seeds for EO, CEO and ST).
-"EO conditional" is the variant of the public code.
+over the seeds (over all clients' models of all seeds for EO, CEO and ST).
+"EO conditional" is the variant of the public code. Every method that has a setting tries the same
+number of them in a cell.
 
 "Collapsed": balanced accuracy below 0.53, for every method. "Converged": the solver's KKT test is
 met in every seed, or (AGP, where Newton gives the exact optimum) the training loss is at most 1e-4

@@ -12,10 +12,12 @@ import pandas as pd
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
 from fairsilo.experiment.cell import Draw, constant_rows, hold_out, prepare_cell, run_method
+from fairsilo.experiment.choice import FOLD_SPLITS, SPLITS
 from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
 from fairsilo.experiment.markdown import results_page
+from fairsilo.experiment.paired import paired_tests, seeds_table
 from fairsilo.experiment.paper_page import reproduce_page
-from fairsilo.experiment.results import Results, cores
+from fairsilo.experiment.results import Results, cores, cross_validated
 from fairsilo.experiment.tables import build, verdict
 from fairsilo.experiment.theorems import check
 from fairsilo.method import Trained
@@ -25,8 +27,8 @@ Say = Callable[[str, int, int, float], None]
 
 THEOREMS = "theorems.csv"
 AT_ONCE = 4
-"""The most cells to compute at a time; each holds its data ten times (0.4 GB for ADULT), on a GPU
-until its AF is finished."""
+"""The most cells to compute at a time; each holds its data twice for every seed (0.4 GB for five of
+ADULT), on a GPU until its AF is finished."""
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Tables:
     seeds: Sequence[int] = SEEDS
     _full: list[Draw] = field(default_factory=list)
     _held: list[Draw] = field(default_factory=list)
+    _folds: list[Draw] = field(default_factory=list)
     base: dict[str, list[Trained]] = field(default_factory=dict)
     """FedAvg's models by solver path, one per seed: EO and CEO start from them."""
 
@@ -65,9 +68,22 @@ class Tables:
         """How many classes the label has."""
         return len(self.full[0].prepared.schema.classes)
 
-    def prepare(self, validation: bool) -> None:
+    @property
+    def folds(self) -> list[Draw]:
+        """The other folds of a cross-validation, of the seeds that are cross-validated."""
+        if not self._folds:
+            self._folds = [
+                Draw(one.seed, split, hold_out(one.prepared, one.seed, fold))
+                for fold, split in enumerate(FOLD_SPLITS)
+                if fold
+                for one in self.full
+                if one.seed in SEEDS
+            ]
+        return self._folds
+
+    def prepare(self, validation: bool, cv: bool = False) -> None:
         """Compute the cached properties before several threads use them."""
-        _ = self.full, self.held if validation else None
+        _ = self.full, self.held if validation else None, self.folds if cv else None
 
 
 def run_parts(
@@ -78,8 +94,12 @@ def run_parts(
     say: Say,
     validation: bool = True,
     theorems: bool = False,
+    seeds: int = len(SEEDS),
+    cv: bool = False,
 ) -> int:
     """Compute the missing parts of the cells; returns how many were computed.
+
+    `cv` also cross-validates the logistic regressions of the first five seeds.
 
     `theorems` also checks the theorems, every time, in parallel to the last cells.
 
@@ -93,7 +113,7 @@ def run_parts(
             missing := [
                 method
                 for method in (*cell.methods, "constant")
-                if not results.answers(path, cell, method, validation)
+                if not results.answers(path, cell, method, validation, seeds, cv)
             ]
         )
     }
@@ -103,15 +123,16 @@ def run_parts(
         cell = tables.cell
         progress.begin(cell, method)
         begun = time.monotonic()
-        rows = pd.DataFrame(part_rows(tables, method, path, validation))
-        results.write(path, cell, method, validation, rows, time.monotonic() - begun)
+        rows = pd.DataFrame(part_rows(tables, method, path, validation, cv))
+        spent = time.monotonic() - begun
+        results.write(path, cell, method, validation, rows, spent, seeds, cv)
         progress.end(cell, method)
 
     def work(cell: Cell) -> None:
-        tables = Tables(cell, data_dir)
+        tables = Tables(cell, data_dir, range(seeds))
         for method in sorted(todo[cell], key=lambda method: method != "af"):
             if method == "af" and jax.default_backend() != "cpu":
-                tables.prepare(validation)
+                tables.prepare(validation, cv)
                 aside.append(beside.submit(compute, tables, method))
             else:
                 compute(tables, method)
@@ -120,7 +141,7 @@ def run_parts(
         write_atomic(results.folder / THEOREMS, check().to_csv(index=False).encode())
 
     aside: list[Future[None]] = []
-    pool, beside = ThreadPoolExecutor(min(AT_ONCE, cores())), ThreadPoolExecutor(1)
+    pool, beside = (ThreadPoolExecutor(count) for count in (min(AT_ONCE, cores()), AT_ONCE))
     try:
         jobs = [pool.submit(work, cell) for cell in todo]
         if theorems:
@@ -156,21 +177,25 @@ class _Progress:
             self.finished += _weight(cell, method)
 
 
-def part_rows(tables: Tables, method: str, path: str, validation: bool) -> list[dict[str, object]]:
-    """One method in one cell: every setting and seed, on test and on validation rows."""
+def part_rows(
+    tables: Tables, method: str, path: str, validation: bool, cv: bool = False
+) -> list[dict[str, object]]:
+    """One method in one cell: every setting and seed, on test, validation and other folds' rows.
+
+    A method without a setting has nothing to choose on validation rows.
+    """
     if method == "constant":
         return constant_rows(tables.full)
     path, cell = home_of(path, method), tables.cell
     solver = solver_of(path, cell, method)
     grid = settings(cell, method)
     base = tables.base.setdefault(path, [])
-    choice = len(grid) > 1
-    draws = [*tables.full, *tables.held] if validation and choice else tables.full
-    rows = run_method(cell, method, grid, solver, draws, base)
-    if validation and not choice:
-        # Without a setting to choose, the choice on validation rows is the same model.
-        rows += [{**row, "split": "validation"} for row in rows]
-    return rows
+    draws = [*tables.full]
+    if validation and len(grid) > 1:
+        draws += tables.held
+    if cv and cross_validated(cell, method):
+        draws += tables.folds
+    return run_method(cell, method, grid, solver, draws, base)
 
 
 def as_csv(frame: pd.DataFrame) -> str:
@@ -180,20 +205,28 @@ def as_csv(frame: pd.DataFrame) -> str:
 
 
 def publish(results: Results, path: str) -> list[tuple[str, pd.DataFrame]]:
-    """Write tables.csv and the page; returns the verdicts."""
+    """Write tables.csv, seeds.csv, tests.csv and the pages; returns the verdicts."""
     folder = results.folder
-    tables = build(results)
+    tables, tests = build(results), paired_tests(results)
     write_atomic(folder / "tables.csv", as_csv(tables).encode())
+    write_atomic(folder / "tests.csv", as_csv(tests).encode())
+    write_atomic(folder / "seeds.csv", _short(seeds_table(results)).encode())
     checked = folder / THEOREMS
     held = pd.read_csv(checked) if checked.is_file() else None
     verdicts = [
-        (f"{name}, {selection}", verdict(tables, name, selection))
+        (f"{name}, {selection}", found)
         for name in ("fast", "agp")
-        for selection in ("test", "validation")
+        for selection in SPLITS
+        if len(found := verdict(tables, name, selection))
     ]
-    write_atomic(folder / "report.html", reproduce_page(results, tables, verdicts, held).encode())
-    write_atomic(folder / "README.md", results_page(results, tables, verdicts).encode())
+    page = reproduce_page(results, tables, verdicts, tests, held)
+    write_atomic(folder / "report.html", page.encode())
+    write_atomic(folder / "README.md", results_page(results, tables, verdicts, tests).encode())
     return [(name, found) for name, found in verdicts if name.startswith(path)]
+
+
+def _short(frame: pd.DataFrame) -> str:
+    return frame.to_csv(index=False, float_format="%.6g")
 
 
 def _weight(cell: Cell, method: str) -> float:

@@ -13,11 +13,15 @@ import pyarrow.parquet as pq
 from fairsilo import __version__
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
+from fairsilo.experiment.choice import chosen
 from fairsilo.experiment.endings import without_lost
-from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
+from fairsilo.experiment.grid import FOLDS, SEEDS, Cell, home_of, settings, solver_of
 
 KEPT = ("figures", "intervals", "groups", "clients", "bytes", "trace")
 """What a part holds of its models; a part without some of these is computed again."""
+
+MORE = ("seeds", "validation", "folds")
+"""Of these a part may have more than is asked for."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,10 @@ class Results:
     folder: Path
     _read: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
     """Cache of the parts that were read; they are not modified."""
+    _made: dict[tuple[object, ...], pd.DataFrame] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Cache of what follows from them."""
 
     def file(self, path: str, cell: Cell, method: str) -> Path:
         """The file of a part."""
@@ -46,18 +54,29 @@ class Results:
         """Whether the part exists."""
         return self.file(path, cell, method).is_file()
 
-    def answers(self, path: str, cell: Cell, method: str, validation: bool) -> bool:
-        """Whether the part exists and was made with the current grid, solver and seeds."""
+    def answers(
+        self,
+        path: str,
+        cell: Cell,
+        method: str,
+        validation: bool,
+        seeds: int = len(SEEDS),
+        cv: bool = False,
+    ) -> bool:
+        """Whether the part exists, with the current grid and solver, and has all that is asked."""
         if not self.has(path, cell, method):
             return False
         file = self.file(path, cell, method)
         if "asked" not in pq.read_schema(file).names:
             return False
-        asked = pd.read_parquet(file, columns=["asked"])["asked"].iloc[0]
-        wanted = [question(path, cell, method, True)]
-        if not validation:
-            wanted.append(question(path, cell, method, False))
-        return asked in wanted
+        made = json.loads(pd.read_parquet(file, columns=["asked"])["asked"].iloc[0])
+        wanted = json.loads(question(path, cell, method, validation, seeds, cv))
+        return (
+            all(made.get(name) == wanted[name] for name in set(wanted) - set(MORE))
+            and set(wanted["seeds"]) <= set(made["seeds"])
+            and wanted["validation"] <= made["validation"]
+            and wanted["folds"] <= made.get("folds", 0)
+        )
 
     def write(
         self,
@@ -67,16 +86,19 @@ class Results:
         validation: bool,
         table: pd.DataFrame,
         seconds: float,
+        seeds: int = len(SEEDS),
+        cv: bool = False,
     ) -> None:
         """Store a finished part, with its settings and the machine."""
         table = table.assign(
-            asked=question(path, cell, method, validation),
+            asked=question(path, cell, method, validation, seeds, cv),
             made_by=json.dumps(machine()),
             seconds=seconds,
         )
         file = self.file(path, cell, method)
         write_atomic(file, table.to_parquet(index=False, compression="zstd"))
         self._read.pop(file, None)
+        self._made.clear()
 
     def read(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
         """A finished part, as it was computed."""
@@ -87,7 +109,18 @@ class Results:
 
     def models(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
         """A finished part in which lost trainings have no figures."""
-        return without_lost(self.read(path, cell, method), self.optimum(path, cell, method))
+        key = path, cell, method
+        if key not in self._made:
+            optimum = self.optimum(path, cell, method)
+            self._made[key] = without_lost(self.read(path, cell, method), optimum)
+        return self._made[key]
+
+    def chosen(self, path: str, cell: Cell, method: str, selection: str) -> pd.DataFrame:
+        """The models of the settings that a selection chooses, on the test rows."""
+        key = path, cell, method, selection
+        if key not in self._made:
+            self._made[key] = chosen(self.models(path, cell, method), selection)
+        return self._made[key]
 
     def optimum(self, path: str, cell: Cell, method: str) -> pd.DataFrame | None:
         """For a part of the paper's solver, the same part solved exactly, or None."""
@@ -119,19 +152,32 @@ class Results:
         return self.folder / "parts" / path / "runs.json"
 
 
-def question(path: str, cell: Cell, method: str, validation: bool) -> str:
+def question(
+    path: str,
+    cell: Cell,
+    method: str,
+    validation: bool,
+    seeds: int = len(SEEDS),
+    cv: bool = False,
+) -> str:
     """The settings of a part as JSON; a stored part with other settings is computed again."""
     solver, rounds = solver_of(home_of(path, method), cell, method)
     return json.dumps(
         {
             "settings": settings(cell, method),
-            "seeds": SEEDS,
+            "seeds": list(range(seeds)),
+            "folds": FOLDS if cv and cross_validated(cell, method) else 0,
             "solver": repr(solver),
             "rounds": rounds,
             "validation": validation,
             "kept": KEPT,
         }
     )
+
+
+def cross_validated(cell: Cell, method: str) -> bool:
+    """Logistic regressions with a setting to choose; networks would take hours."""
+    return cell.model == "lr" and len(settings(cell, method)) > 1
 
 
 def machine() -> dict[str, Any]:

@@ -5,15 +5,10 @@ from typing import Any
 
 import pandas as pd
 
+from fairsilo.experiment.choice import best_setting, lost_settings
 from fairsilo.experiment.endings import ending, is_detail
 from fairsilo.experiment.grid import TITLES
-from fairsilo.experiment.tables import (
-    METRICS,
-    best_setting,
-    collapsed,
-    lost_settings,
-    mean_std,
-)
+from fairsilo.experiment.tables import METRICS, collapsed, mean_std
 
 Line = dict[str, Any]
 
@@ -112,6 +107,6 @@ def _line(
     return {
         **line,
         "trace": traces[0] if traces else None,
-        "ending": ending(part, setting, optimum)["ending"] if claims else None,
+        "ending": ending(chosen, optimum)["ending"] if claims else None,
         "rounds": None if method == "constant" else float(chosen["rounds"].max()),
     }

@@ -1,14 +1,14 @@
 """Tables 1 and 2, with our number beside the paper's in each of the 78 cells.
 
-Each cell has one setting, chosen by the mean harmonic mean over the seeds: on the test rows as in
-the paper (`test`), or on validation rows (`validation`). The numbers are always those on test rows
-of models trained on all training rows. EO, CEO and ST: mean and std over all 5N models.
+Settings are chosen as `choice` says; the numbers are always those on test rows of models trained on
+all training rows. EO, CEO and ST: mean and std over the models of all clients and seeds.
 """
 
 from collections.abc import Sequence
 
 import pandas as pd
 
+from fairsilo.experiment.choice import SPLITS, lost_settings, offers
 from fairsilo.experiment.endings import ending
 from fairsilo.experiment.grid import CELLS, OWN, TITLES, Cell, paper_tables, solver_of
 from fairsilo.experiment.results import Results
@@ -19,34 +19,20 @@ PATHS = {"fast": ("newton", "lbfgs"), "agp": ("agp",)}
 MARK = 0.02
 """A harmonic mean this far from the paper's is marked."""
 COLLAPSED = 0.53
-"""A balanced accuracy below this, and below FedFair's, is close to a constant predictor's."""
+"""A balanced accuracy below this is close to a constant predictor's."""
 
 
-def best_setting(table: pd.DataFrame, split: str) -> float:
-    """The setting with the highest harmonic mean, averaged over models, then over seeds.
+def ours(models: pd.DataFrame) -> dict[str, float]:
+    """Mean and std over the chosen models, on the test rows, and 95 % intervals.
 
-    A setting with a lost training (see `endings`) is not chosen; if there is no other, NaN.
+    `ours_opt` is the setting, or NaN where seeds have chosen different ones.
     """
-    rows = table[table["split"] == split]
-    means = rows.groupby(["setting", "seed"])["harmonic_mean"].mean().groupby("setting").mean()
-    usable = means[~means.index.isin(lost_settings(table))]
-    return float("nan") if usable.empty else float(usable.index[int(usable.to_numpy().argmax())])
-
-
-def lost_settings(table: pd.DataFrame) -> list[float]:
-    """The settings at which some training is lost."""
-    return list(table.loc[table["harmonic_mean"].isna(), "setting"].unique())
-
-
-def ours(table: pd.DataFrame, selection: str) -> dict[str, float]:
-    """Mean and std over the models of the chosen setting, on the test rows, and 95 % intervals."""
-    setting = best_setting(table, selection)
-    chosen = table[(table["split"] == "test") & (table["setting"] == setting)]
-    result = {"ours_opt": setting}
-    result |= {f"ours_{name}": value for name, value in mean_std(chosen, METRICS).items()}
+    settings = models["setting"].unique()
+    result = {"ours_opt": float(settings[0]) if len(settings) == 1 else float("nan")}
+    result |= {f"ours_{name}": value for name, value in mean_std(models, METRICS).items()}
     ends = [f"{name}_{end}" for name in ("accuracy", "fairness") for end in ("low", "high")]
-    for name in ("balanced_accuracy", *(end for end in ends if end in chosen)):
-        result[f"ours_{name}"] = float(chosen[name].mean(skipna=False))
+    for name in ("balanced_accuracy", *(end for end in ends if end in models)):
+        result[f"ours_{name}"] = float(models[name].mean(skipna=False))
     return result
 
 
@@ -82,13 +68,24 @@ def strictly(found: pd.DataFrame) -> int:
 
 
 def build(results: Results) -> pd.DataFrame:
-    """All finished parts, both solvers and both selections, beside the paper's numbers."""
+    """All finished parts, both solvers and all selections, beside the paper's numbers."""
     paper = paper_tables()
     rows = []
     for path in ("fast", "agp"):
         for cell in CELLS:
             rows += _cell_rows(results, path, cell, paper)
     return pd.DataFrame(rows)
+
+
+def selections(results: Results, path: str, cell: Cell) -> list[str]:
+    """The selections for which every part of the cell has the rows."""
+    tables = [
+        results.read(path, cell, method)
+        for method in cell.methods
+        if results.has(path, cell, method)
+    ]
+    choosing = [table for table in tables if table["setting"].nunique() > 1]
+    return [name for name in SPLITS if all(offers(table, name) for table in choosing)]
 
 
 def _cell_rows(
@@ -103,16 +100,13 @@ def _cell_rows(
         printed = cell.rows(paper)
         printed = printed[printed["method"] == TITLES[method].removesuffix(" conditional")]
         published = printed.iloc[0].to_dict() if len(printed) else {}
-        for selection in ("test", "validation"):
-            # The constant predictor has nothing to choose.
-            split = "test" if method == "constant" else selection
-            if not (table["split"] == split).any():
-                continue
-            own: dict[str, object] = {**ours(table, split)}
+        for selection in selections(results, path, cell):
+            models = results.chosen(path, cell, method, selection)
+            own: dict[str, object] = {**ours(models)}
             # AF runs a fixed number of rounds, so whether it converged is not known.
-            trained = table.drop(columns="status") if method == "af" else table
-            own |= ending(trained, float(str(own["ours_opt"])), optimum)
+            own |= ending(models.drop(columns="status") if method == "af" else models, optimum)
             own["settings_diverged"] = len(lost_settings(table))
+            own["seeds"] = models["seed"].nunique()
             if table["setting"].nunique() == 1:
                 own["ours_opt"] = float("nan")
             rows.append(
