@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from fairsilo.experiment import reproduce as module
 from fairsilo.experiment.cell import hold_out, prepare_cell
 from fairsilo.experiment.details import POINTS
 from fairsilo.experiment.figures import draw_all
-from fairsilo.experiment.grid import CELLS, find, paper_tables, settings
-from fairsilo.experiment.reproduce import publish, run_parts
+from fairsilo.experiment.grid import CELLS, FOLDS, find, paper_tables, settings
+from fairsilo.experiment.publish import publish
+from fairsilo.experiment.reproduce import run_parts
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.theorems import check
 from tests.cli.conftest import Program
@@ -35,6 +37,15 @@ def test_validation_rows_come_from_every_clients_training_rows(raw_data_dir: Pat
     )
 
 
+def test_the_folds_are_all_rows_once(raw_data_dir: Path) -> None:
+    whole = prepare_cell(find("compas-lr-iid"), 3, raw_data_dir)
+    folds = [hold_out(whole, 3, fold) for fold in range(FOLDS)]
+    np.testing.assert_array_equal(folds[0].test_y, hold_out(whole, 3).test_y)
+    every = np.concatenate([dense(one.test_x) for one in folds])
+    rows = dense(whole.federation.x)
+    np.testing.assert_array_equal(every[np.lexsort(every.T)], rows[np.lexsort(rows.T)])
+
+
 @pytest.mark.slow
 def test_one_cell_and_nothing_twice(
     raw_data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,10 +57,13 @@ def test_one_cell_and_nothing_twice(
     def say(what: str, done: int, total: int, left: float) -> None:
         said.append(what)
 
-    assert run_parts(results, [cell], "fast", raw_data_dir, say) == len(said) == 9
-    assert run_parts(results, [cell], "fast", raw_data_dir, say) == 0
-    found = dict(publish(results, "fast"))["fast, test"]
-    assert len(found) == 1
+    more: dict[str, Any] = {"seeds": 1, "cv": True}
+    assert run_parts(results, [cell], "fast", raw_data_dir, say, **more) == len(said) == 9
+    assert run_parts(results, [cell], "fast", raw_data_dir, say, **more) == 0
+    verdicts = dict(publish(results, "fast"))
+    assert list(verdicts) == [f"fast, {name}" for name in ("test", "validation", "per-seed", "cv")]
+    assert all(len(found) == 1 for found in verdicts.values())
+    assert "Does cross-validation close the distance?" in (tmp_path / "README.md").read_text()
     tables = pd.read_csv(tmp_path / "tables.csv")
     assert set(tables["method"]) == {
         "FedAvg", "EO", "EO conditional", "CEO", "ST", "AF", "LCO", "FedFair", "Constant"
@@ -73,7 +87,7 @@ def test_one_cell_and_nothing_twice(
         return [{"setting": 0.0}]
 
     monkeypatch.setattr(module, "part_rows", fake)
-    assert run_parts(results, [cell], "fast", raw_data_dir, say) == 1
+    assert run_parts(results, [cell], "fast", raw_data_dir, say, seeds=1) == 1
     assert calls == ["eo"]
 
 

@@ -58,6 +58,8 @@ def test_figure_2_shows_the_papers_epsilons_and_no_others(cell: Cell) -> None:
 def test_grids_reach_beyond_the_papers_choices(cell: Cell) -> None:
     for method in ("st", "lco"):
         assert max(settings(cell, method)) == 1.0
+    tried = {len(settings(cell, method)) for method in cell.methods}
+    assert len(tried - {1}) == 1  # the same number for every method that has a setting
     if "af" in cell.methods:
         assert set(settings(cell, "af")) >= {0.05, 0.5, 1.0, 2.5}
 
@@ -115,6 +117,11 @@ def test_a_part_answers_only_the_question_it_was_made_for(
     results.write("fast", cell, "lco", True, table, 1.0)
     assert results.answers("fast", cell, "lco", True)
     assert results.answers("fast", cell, "lco", False)
+    assert not results.answers("fast", cell, "lco", True, 20)
+    assert not results.answers("fast", cell, "lco", True, cv=True)
+    results.write("fast", cell, "lco", True, table, 1.0, 20, cv=True)
+    assert results.answers("fast", cell, "lco", True, 20, cv=True)
+    assert results.answers("fast", cell, "lco", True)  # more than is asked for
     monkeypatch.setattr("fairsilo.experiment.results.settings", lambda *_: (0.25,))
     assert not results.answers("fast", cell, "lco", True)  # another grid
 

@@ -156,5 +156,5 @@ def test_collapse_and_divergence_are_named(show: Browser, tmp_path: Path) -> Non
     path.write_text(swept(tmp_path), encoding="utf-8")
     show.open(path)
     first = show.eval("document.querySelector('tbody tr').innerText")
-    assert first.startswith("0.1")
+    assert first.startswith("0.01")
     assert "diverged" in first

@@ -50,7 +50,8 @@ def compare(
     from fairsilo.experiment.endings import without_lost
     from fairsilo.experiment.grid import METHODS, TITLES, settings, solver_of
     from fairsilo.experiment.pages import compare_page
-    from fairsilo.experiment.reproduce import as_csv, part_rows
+    from fairsilo.experiment.publish import as_csv
+    from fairsilo.experiment.reproduce import part_rows
     from fairsilo.experiment.summary import compare_summary, remarks
 
     cell = _cell(given, model)
@@ -105,7 +106,7 @@ def sweep(
     from fairsilo.experiment.endings import without_lost
     from fairsilo.experiment.grid import home_of, solver_of
     from fairsilo.experiment.pages import sweep_page
-    from fairsilo.experiment.reproduce import as_csv
+    from fairsilo.experiment.publish import as_csv
     from fairsilo.experiment.summary import sweep_summary, words
 
     cell = _cell(given, model)
@@ -142,6 +143,10 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Only this part, such as adult-lr-iid; may be given several times."),
     ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this method, such as lco; may be given several times."),
+    ] = None,
     solver: Path_ = "fast",
     validation: Annotated[
         bool, typer.Option(help="Also choose settings honestly, on validation rows.")
@@ -161,8 +166,9 @@ def reproduce(
 ) -> None:
     """The whole paper: both tables, both figures, the theorems. Finished parts are kept."""
     from fairsilo.experiment.figures import draw_all
-    from fairsilo.experiment.grid import CELLS, find
-    from fairsilo.experiment.reproduce import publish, run_parts
+    from fairsilo.experiment.grid import CELLS, METHODS, find
+    from fairsilo.experiment.publish import publish
+    from fairsilo.experiment.reproduce import run_parts
     from fairsilo.experiment.results import Results
 
     if data is not None:
@@ -182,14 +188,20 @@ def reproduce(
     command = " ".join(
         ["fairsilo reproduce"]
         + [f"--only {name}" for name in only or ()]
+        + [f"--method {name}" for name in method or ()]
         + ([f"--solver {solver}"] if solver != "fast" else [])
         + ([] if validation else ["--no-validation"])
         + ([f"--seeds {seeds}"] if seeds != 5 else [])
         + (["--cv"] if cv else [])
     )
     _positive("--seeds", seeds)
+    for name in method or ():
+        _known("method", name, (*METHODS, "constant"))
     try:
-        computed = run_parts(results, cells, solver, data_dir, say, validation, not only, seeds, cv)
+        whole = not only and not method
+        computed = run_parts(
+            results, cells, solver, data_dir, say, validation, whole, seeds, cv, method or ()
+        )
     except KeyboardInterrupt:
         _say("stopped: what is finished is kept, and the same command goes on from there")
         os._exit(130)  # other threads are inside long computations; files are written whole

@@ -25,7 +25,7 @@ def results_page(
     """README.md of the results folder."""
     checked = (results.folder / "theorems.csv").is_file()
     theorems = ", `theorems.csv` the check of the theorems" if checked else ""
-    parts = [_HEAD.format(theorems=theorems), _machines(results)]
+    parts = [_HEAD.format(theorems=theorems), _machines(results), _grids(results)]
     parts += [counted(name, found) for name, found in verdicts]
     parts.append(markdown(results, tests))
     for name, solvers, selection in (
@@ -138,6 +138,25 @@ def _machines(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _grids(results: Results) -> str:
+    """Whether the methods of a cell tried the same number of settings."""
+    tried = [
+        {
+            count
+            for method in cell.methods
+            if results.has("fast", cell, method)
+            and (count := results.read("fast", cell, method)["setting"].nunique()) > 1
+        }
+        for cell in CELLS
+    ]
+    same = "the same number" if all(len(one) <= 1 for one in tried) else "different numbers"
+    every = sorted(set().union(*tried))
+    if not every:
+        return ""
+    span = f"{every[0]} to {every[-1]}" if len(every) > 1 else f"{every[0]}"
+    return f"The methods of a cell that have a setting tried {same} of them ({span}).\n"
+
+
 def _figures(results: Results) -> str:
     """The figures that have been drawn."""
     lines = ["\n## Figures\n"]
@@ -187,8 +206,7 @@ Fairness is 1 - DEO. ▲ and ▼ mark a harmonic mean more than 0.02 above or be
 "Constant" always answers the most frequent class: its harmonic mean shows what that measure is
 worth alone. Accuracy, fairness and harmonic mean are on the test rows, mean and standard deviation
 over the seeds (over all clients' models of all seeds for EO, CEO and ST).
-"EO conditional" is the variant of the public code. Every method that has a setting tries the same
-number of them in a cell.
+"EO conditional" is the variant of the public code.
 
 "Collapsed": balanced accuracy below 0.53, for every method. "Converged": the solver's KKT test is
 met in every seed, or (AGP, where Newton gives the exact optimum) the training loss is at most 1e-4

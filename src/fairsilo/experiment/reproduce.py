@@ -12,13 +12,9 @@ import pandas as pd
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
 from fairsilo.experiment.cell import Draw, constant_rows, hold_out, prepare_cell, run_method
-from fairsilo.experiment.choice import FOLD_SPLITS, SPLITS
+from fairsilo.experiment.choice import FOLD_SPLITS
 from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
-from fairsilo.experiment.markdown import results_page
-from fairsilo.experiment.paired import paired_tests, seeds_table
-from fairsilo.experiment.paper_page import reproduce_page
 from fairsilo.experiment.results import Results, cores, cross_validated
-from fairsilo.experiment.tables import build, verdict
 from fairsilo.experiment.theorems import check
 from fairsilo.method import Trained
 
@@ -96,10 +92,12 @@ def run_parts(
     theorems: bool = False,
     seeds: int = len(SEEDS),
     cv: bool = False,
+    only: Sequence[str] = (),
 ) -> int:
     """Compute the missing parts of the cells; returns how many were computed.
 
-    `cv` also cross-validates the logistic regressions of the first five seeds.
+    `cv` also cross-validates the logistic regressions of the first five seeds. `only` are the
+    methods to compute, where not all.
 
     `theorems` also checks the theorems, every time, in parallel to the last cells.
 
@@ -113,7 +111,8 @@ def run_parts(
             missing := [
                 method
                 for method in (*cell.methods, "constant")
-                if not results.answers(path, cell, method, validation, seeds, cv)
+                if (not only or method in only)
+                and not results.answers(path, cell, method, validation, seeds, cv)
             ]
         )
     }
@@ -196,37 +195,6 @@ def part_rows(
     if cv and cross_validated(cell, method):
         draws += tables.folds
     return run_method(cell, method, grid, solver, draws, base)
-
-
-def as_csv(frame: pd.DataFrame) -> str:
-    """A table as CSV, with booleans as true and false."""
-    spelled = frame.map(lambda value: str(value).lower() if isinstance(value, bool) else value)
-    return spelled.to_csv(index=False)
-
-
-def publish(results: Results, path: str) -> list[tuple[str, pd.DataFrame]]:
-    """Write tables.csv, seeds.csv, tests.csv and the pages; returns the verdicts."""
-    folder = results.folder
-    tables, tests = build(results), paired_tests(results)
-    write_atomic(folder / "tables.csv", as_csv(tables).encode())
-    write_atomic(folder / "tests.csv", as_csv(tests).encode())
-    write_atomic(folder / "seeds.csv", _short(seeds_table(results)).encode())
-    checked = folder / THEOREMS
-    held = pd.read_csv(checked) if checked.is_file() else None
-    verdicts = [
-        (f"{name}, {selection}", found)
-        for name in ("fast", "agp")
-        for selection in SPLITS
-        if len(found := verdict(tables, name, selection))
-    ]
-    page = reproduce_page(results, tables, verdicts, tests, held)
-    write_atomic(folder / "report.html", page.encode())
-    write_atomic(folder / "README.md", results_page(results, tables, verdicts, tests).encode())
-    return [(name, found) for name, found in verdicts if name.startswith(path)]
-
-
-def _short(frame: pd.DataFrame) -> str:
-    return frame.to_csv(index=False, float_format="%.6g")
 
 
 def _weight(cell: Cell, method: str) -> float:
