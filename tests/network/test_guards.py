@@ -125,7 +125,8 @@ def test_1_the_same_point_over_one_silo_less(
     assert three is not None
     problem = town.agreed.problem(scalings)
     ask = Ask(point, 1, town.agreed.fingerprint, "fedfair", encoded=True, scalings=scalings)
-    last = silo._read(read_settings(town.settings("silo3")), town.agreed, ask, None).silo
+    rows = silo._read(read_settings(town.settings("silo3")), town.agreed, None)
+    last = silo._encoded(rows, town.agreed, ask, None).silo
     last.min_cell = 5
     np.testing.assert_allclose(all_ - three, point.answer(problem, last), atol=1e-12)
 

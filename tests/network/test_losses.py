@@ -109,7 +109,7 @@ def test_af_without_a_silo_that_was_lost_at_once_is_the_simulation_without_it(
     np.testing.assert_allclose(run.trained.outcome.theta, other.trained.outcome.theta, atol=1e-9)
 
 
-@pytest.mark.parametrize("time", [1, 5, 9])
+@pytest.mark.parametrize("time", [1, 3, 9])
 def test_lco_ends_at_the_optimum_of_the_silos_that_are_left(tmp_path: Path, time: int) -> None:
     town = make_town(tmp_path / "town", method="lco", epsilon=0.05, secure_aggregation=False)
     run, events = train(town, TownTransport(town, gone_from("local", time)), tmp_path / "journal")
@@ -128,10 +128,6 @@ def test_behind_masks_no_point_is_asked_about_again_without_the_lost_silo(
 ) -> None:
     """Both sums at one point, over four silos and over three, would show the fourth's part."""
     town = make_town(tmp_path / "town", method=method, epsilon=0.05, recount=True)
-    for name in town.agreed.names:
-        # After a loss LCO tries, and rejects, points that silos would refuse as too steep.
-        with town.settings(name).open("a") as settings:
-            settings.write("maximum_score = 1e12\n")
     points: dict[int, set[bytes]] = {3: set(), 4: set()}
 
     def change(name: str, exchange: int, record: Record) -> Record | Fault | None:

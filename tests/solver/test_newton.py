@@ -8,14 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 
 from fairsilo.compute import jnp
+from fairsilo.engine.loop import drive
 from fairsilo.fairness import Dgeo
 from fairsilo.model import logistic_regression
 from fairsilo.numerics import solve_bent
 from fairsilo.partition.federation import Federation
-from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query, Status
+from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query, Status, Sums
 from fairsilo.sums import Compiled
 from tests.engine.sums import compiled_sums, weighted_rows
 from tests.tables import make
@@ -129,3 +130,24 @@ def test_the_damping_is_that_of_the_matrix_with_an_output_per_class() -> None:
         want = np.linalg.solve(matrix + (damping + 1e-9) * np.eye(8), right)
         found = solve_bent(*map(jnp.asarray, (matrix, damping, 1e-9, right)))
         np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reach", [5.0, np.inf])
+def test_trials_stay_within_reach(reach: float) -> None:
+    """From a saturated point, where there is next to no curvature, to the optimum log(3)."""
+    asked: list[float] = []
+
+    def answer(query: Query, order: Order) -> Sums:
+        (theta,) = query.theta
+        asked.append(float(theta))
+        p = float(expit(theta))
+        loss = np.logaddexp(0, theta) - 0.75 * theta
+        hess = np.array([[p * (1 - p)]])
+        return Sums(loss, np.zeros(0), np.array([p - 0.75]), np.zeros((0, 1)), hess)
+
+    outcome = drive(Newton(reach=reach), answer, [30.0], np.zeros(0), 60)
+    assert outcome.status is Status.CONVERGED
+    assert outcome.theta[0] == pytest.approx(np.log(3), abs=1e-5)
+    farthest = max(abs(one - 30) for one in asked)
+    assert (farthest <= 5 * 31 + 1e-9) == (reach == 5)
+    assert farthest > 100

@@ -1,9 +1,11 @@
 """An engine answers questions with sums over silos; it does not matter where the silos are."""
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.engine.loop import drive
 from fairsilo.fairness.constraint import Totals
 from fairsilo.predictor.base import Predictor
@@ -14,6 +16,27 @@ from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
 
 class Changed(Exception):
     """The silos changed within a round: its sums do not compare with those before it."""
+
+    def __init__(self, start: Floats | None = None) -> None:
+        super().__init__("the silos changed within a round")
+        self.start = start
+        """Where training may begin anew; None: it may go on from wherever it stands."""
+
+    def onward(self, stood: Floats, asked: Floats) -> Floats:
+        """Where a solver goes on that stood on one point and asked about another.
+
+        Not where silos that are gone have answered: halfway back to the start. A point that was
+        only tried can be anywhere.
+        """
+        if self.start is None:
+            return stood
+        return (self.start + (asked if np.array_equal(stood, self.start) else stood)) / 2
+
+    def anew(self, problem: Problem) -> Problem:
+        """The problem as a method begins it anew."""
+        if self.start is None:
+            return problem
+        return replace(problem, model=problem.model.starting_at(self.start))
 
 
 class Engine(Protocol):

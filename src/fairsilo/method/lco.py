@@ -82,9 +82,8 @@ class _Game:
                     solver, self._answer, self.theta, np.zeros(0), left, self._note,
                     self.problem.penalty,
                 )  # fmt: skip
-            except Changed:
-                # Not from a point that others, too, have answered for: see `Network.solve`.
-                self.theta = self.asked
+            except Changed as change:
+                self.theta = change.onward(self.theta, self.asked)
                 continue
             self.theta, status = np.asarray(ended.theta), ended.status
             violated = float(np.sqrt(self.stands[1]))

@@ -25,7 +25,7 @@ from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Constraint
 from fairsilo.method.base import Trained, who_takes_part
 from fairsilo.method.fedavg import unconstrained
-from fairsilo.method.target import reach_from
+from fairsilo.method.target import by_the_same_silos, reach_from
 from fairsilo.question.base import Problem
 from fairsilo.question.evaluate import Evaluate
 from fairsilo.solver import Watch
@@ -64,6 +64,13 @@ def promise(
 ) -> Trained:
     """The loosest model of the path that passes, or an error that says how many rows it takes."""
     rest = replace(problem, rest=True)
+    return by_the_same_silos(engine, lambda: _promised(rest, engine, target, confidence, watch))
+
+
+def _promised(
+    rest: Problem, engine: Engine, target: float, confidence: float, watch: Watch | None
+) -> Trained:
+    """By training on `rest` and testing on the rows set aside."""
     free = engine.solve(unconstrained(rest), watch)
     _enough(_tested(rest, engine, free.theta), target, confidence)
     models, last = list[Trained](), free

@@ -11,7 +11,7 @@ A limit on losses bounds no rate. Two ways to one:
              the target on the rows trained on and those set aside at every client
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,9 +52,25 @@ def proxy(problem: Problem, totals: Totals, target: float) -> Problem:
 
 def reach(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
     """The model within the target, by the proxy."""
-    free = engine.solve(unconstrained(problem), watch)
-    trained = reach_from(problem, engine, target, free, watch)
+
+    def train() -> Trained:
+        free = engine.solve(unconstrained(problem), watch)
+        return reach_from(problem, engine, target, free, watch)
+
+    trained = by_the_same_silos(engine, train)
     return replace(trained, notes=(*who_takes_part(problem, engine), *trained.notes))
+
+
+def by_the_same_silos(engine: Engine, train: Callable[[], Trained]) -> Trained:
+    """What `train` gives, begun anew where a silo was lost on the way: all models that are
+    compared, or built on one another, are of the same rows."""
+    wasted = 0
+    while True:
+        silos = engine.clients
+        trained = train()
+        if engine.clients == silos:
+            return replace(trained, rounds_before=trained.rounds_before + wasted)
+        wasted += trained.rounds_before + trained.outcome.rounds
 
 
 def reach_from(
@@ -94,21 +110,18 @@ def _one_round(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:
 
 
 def search(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
-    """Look for the epsilon of losses that meets the target; the model keeps to the rows it saw.
-
-    After the loss of a silo the search begins anew, so that all models are of the same silos.
-    """
+    """Look for the epsilon of losses that meets the target; the model keeps to the rows it saw."""
     if _rows(problem, engine).rows < 10 * engine.clients:
         raise FairSiloError(
             "`target_by` search sets a fifth of every client's rows aside and the clients have "
             "too few: use `target_by` proxy"
         )
-    wasted = 0
-    while True:
-        tried, gaps, silos = _tried(problem, engine, target, watch)
-        if engine.clients == silos:
-            break
-        wasted += sum(one.rounds for _, one in tried)
+    return by_the_same_silos(engine, lambda: _best(problem, engine, target, watch))
+
+
+def _best(problem: Problem, engine: Engine, target: float, watch: Watch | None) -> Trained:
+    """Of all models that were tried."""
+    tried, gaps = _tried(problem, engine, target, watch)
     meets = [k for k, found in enumerate(gaps) if found <= target]
     best = max(meets, key=lambda k: tried[k][0]) if meets else int(np.argmin(gaps))
     epsilon, outcome = tried[best]
@@ -122,21 +135,17 @@ def search(problem: Problem, engine: Engine, target: float, watch: Watch | None 
         solved(
             problem, outcome, (*who_takes_part(replace(problem, rest=True), engine), note, *missed)
         ),
-        rounds_before=wasted + sum(one.rounds for _, one in tried) - outcome.rounds,
+        rounds_before=sum(one.rounds for _, one in tried) - outcome.rounds,
         epsilon=epsilon,
     )
 
 
 def _tried(
     problem: Problem, engine: Engine, target: float, watch: Watch | None
-) -> tuple[list[tuple[float, Outcome]], list[float], int]:
-    """The models by their epsilon, their gaps, and how many silos the first was trained by.
-
-    Where fewer silos are left in the end, the models are not of the same rows.
-    """
-    rest = replace(problem, rest=True)
+) -> tuple[list[tuple[float, Outcome]], list[float]]:
+    """The models by their epsilon, and their gaps; not all of them where a silo is lost."""
+    rest, silos = replace(problem, rest=True), engine.clients
     (free,) = _solve(rest, engine, [NO_LIMIT], watch)
-    silos = engine.clients
     tried = [(float(np.abs(free.last.d).max()), free)]
     gaps = [gap(problem, engine, free.theta)]
 
@@ -154,7 +163,7 @@ def _tried(
         low = max((e for (e, _), g in zip(tried, gaps, strict=True) if g <= target), default=0.0)
         high = min((e for e, _ in tried if e > low), default=top)
         more(np.linspace(low, high, CANDIDATES + 2)[1:-1])
-    return tried, gaps, silos
+    return tried, gaps
 
 
 def gap(problem: Problem, engine: Engine, theta: Floats, estimator: str = "pooled") -> float:

@@ -46,6 +46,10 @@ def phase_of(question: Question) -> str:
     return "rounds" if question.moving else "set-up"
 
 
+def _digest(theta: Floats) -> bytes:
+    return hashlib.sha256(theta.tobytes()).digest()
+
+
 class Network:
     """Silos far away. `say` is told of everything that happens, as it happens."""
 
@@ -73,6 +77,8 @@ class Network:
         self.cells: Floats = np.zeros(0)
         self.theta: Floats = np.zeros(0)
         """The point of the last question that has one."""
+        self.opened: dict[bytes, tuple[str, ...]] = {}
+        """By point, over whom sums of a training were opened there first."""
         self._totals: dict[bool, Totals] = {}
         self.earlier = Earlier(agreed)
 
@@ -112,16 +118,29 @@ class Network:
             if self._starts_again(question):
                 raise Changed
             vector = self._sum(problem, question)
-            if self.entries[-1].waited and question.kind == "local":
-                # A silo whose node was started anew has forgotten its multipliers.
-                raise Changed
+            if vector is not None and question.moving and point is not None:
+                self.opened.setdefault(_digest(point), self.silos)
             if vector is not None:
+                if self.entries[-1].waited and question.kind == "local":
+                    # A silo whose node was started anew has forgotten its multipliers.
+                    raise Changed
                 break
-            if not question.additive:
-                raise Changed
+            if not (question.additive and self._allows(self.theta)):
+                raise Changed(self._start(problem) if self.gather.secure else None)
+            # Silos open sums of a training over those whose rows were counted together.
+            self.count(problem)
         cells = self._known_cells()
         self.earlier.judge(problem, question, self.number, self.silos, vector, cells)
         return question.read(problem, vector)
+
+    def _allows(self, theta: Floats) -> bool:
+        """Whether the silos that are left answer for this point: behind masks, sums at one that
+        others answered for, too, would show what those hold."""
+        return not self.gather.secure or self.opened.get(_digest(theta), self.silos) == self.silos
+
+    def _start(self, problem: Problem) -> Floats:
+        """Where every training starts: what is opened there is guarded with the counts."""
+        return replace(problem.model, begin=None).start(self.agreed.seed)
 
     def _starts_again(self, question: Question) -> bool:
         """Whether a resumed run asks silos that have forgotten what they kept (LCO)."""
@@ -131,8 +150,10 @@ class Network:
         return ends and question.kind == "local"
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
-        """Drive the solver; after a loss, again from where it stood with the silos left."""
+        """Drive the solver; after a loss, again with the silos left."""
         theta, records = problem.start, list[Record]()
+        if not self._allows(theta):
+            theta = self._start(problem)
         answer = answers(self, problem)
 
         def note(number: int, record: Record) -> None:
@@ -150,11 +171,8 @@ class Network:
                     problem.solver, answer, theta, problem.limits, left, note, problem.penalty
                 )
                 break
-            except Changed:
-                if self.gather.secure:
-                    # Sums at a point that all silos answered for would, asked for again without
-                    # one of them, show that one's part.
-                    theta = self.theta
+            except Changed as change:
+                theta = change.onward(theta, self.theta)
         history = Record.stacked(records)
         return replace(ended, rounds=len(records), history=history)
 

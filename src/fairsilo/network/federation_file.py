@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -321,7 +321,7 @@ class FederationFile(BaseModel):
             raise Unfit(OTHER_ENCODER)
         return problem
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The one text that the fingerprint is taken of.
 
@@ -337,10 +337,17 @@ class FederationFile(BaseModel):
                 del party["past"]
         return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of `text`: read it to each other over the telephone."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __copy__(self) -> Self:
+        """A copy, whose fields `model_copy` may change: its text is its own."""
+        copied = super().__copy__()
+        copied.__dict__.pop("text", None)
+        copied.__dict__.pop("fingerprint", None)
+        return copied
 
 
 def encoder_of(schema: Schema, scalings: Floats) -> Encoder:

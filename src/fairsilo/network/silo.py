@@ -159,22 +159,23 @@ class _Opened:
 
 _KEPT: dict[Any, tuple[Any, _Opened]] = {}
 """For each table the rows as they were last encoded, with what they were made from."""
+_ROWS: dict[Any, tuple[Any, _Opened]] = {}
+"""The same of rows that are not encoded."""
 
 
 def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) -> _Opened:
     """The silo's rows; read and encoded once for as long as the file and the encoder stay."""
     cells = cells_of(agreed, ask)
-    made_from = (
-        file_digest(settings),
-        agreed.fingerprint,
-        ask.encoded,
-        ask.scalings.tobytes(),
-        ask.cells.tobytes(),
-    )
+    read_from = (file_digest(settings), agreed.fingerprint, ask.cells.tobytes())
+    made_from = (*read_from, ask.encoded, ask.scalings.tobytes())
     place = (settings.name, settings.data, settings.query)
     before, opened = _KEPT.get(place, (None, None))
     if opened is None or before != made_from or made_from[0] is None:
-        opened = _read(settings, agreed, ask, cells)
+        before, rows = _ROWS.get(place, (None, None))
+        if rows is None or before != read_from or read_from[0] is None:
+            rows = _read(settings, agreed, cells)
+            _ROWS[place] = (read_from, rows)
+        opened = _encoded(rows, agreed, ask, cells)
         _KEPT[place] = (made_from, opened)
     _unchanged(settings, agreed, ask, opened.table, memory)
     memory["test"] = opened.test
@@ -185,16 +186,20 @@ def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) 
     return opened
 
 
-def _read(settings: Settings, agreed: FederationFile, ask: Ask, cells: Ints | None) -> _Opened:
+def _read(settings: Settings, agreed: FederationFile, cells: Ints | None) -> _Opened:
     frame = read_rows(settings, agreed.table)
-    schema = agreed.pooled_schema(cells)
-    parts = split_rows(frame, agreed, schema)
-    if ask.encoded:
-        encoder = encoder_of(schema, ask.scalings)
-        parts = tuple(replace(part, x=encoder.encode(part.frame)) for part in parts)  # type: ignore[assignment]
-    train, test = parts
+    train, test = split_rows(frame, agreed, agreed.pooled_schema(cells))
     silo = Silo(train, test, index=agreed.names.index(settings.name))
     return _Opened(silo, digest_of(frame), digest_of(test.frame))
+
+
+def _encoded(rows: _Opened, agreed: FederationFile, ask: Ask, cells: Ints | None) -> _Opened:
+    """The rows under the encoder that the server named, if any."""
+    train, test = rows.silo.train, rows.silo.test
+    if ask.encoded:
+        encoder = encoder_of(agreed.pooled_schema(cells), ask.scalings)
+        train, test = (replace(part, x=encoder.encode(part.frame)) for part in (train, test))
+    return replace(rows, silo=Silo(train, test, index=rows.silo.index))
 
 
 def _odd(agreed: FederationFile, ask: Ask, train: Part) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairsilo.data import Encoder
+from fairsilo.engine import Changed
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import summary
 from fairsilo.evaluate.evidence import Evidence
@@ -37,7 +38,7 @@ from fairsilo.run.problem import (
     pooled_below,
     pose,
 )
-from fairsilo.run.settle import settle
+from fairsilo.run.settle import Settled, settle
 from fairsilo.run.train import terms_here, train, unlimited
 
 SET_UP = ("columns", "histogram", "crossings", "counts", "spread", "noisy-columns", "noisy-counts")
@@ -85,7 +86,7 @@ def train_over(
             },
         }
     )
-    trained = train(options, settled, engine, engine.watch)
+    trained = _trained(options, settled, engine)
     whole = replace(problem, constraints=posed.constraints)
     trained = decided(options.decide_at, whole, trained, engine)
     seen, found = _seen(options, posed, problem, trained, engine)
@@ -116,6 +117,15 @@ def train_over(
     }
     terms = terms_here(options, posed, settled, trained, free, engine)
     return Run(options, posed, engine.silos, trained, metrics, terms)
+
+
+def _trained(options: Options, settled: Settled, engine: Network) -> Trained:
+    """By the options' method; anew where a silo was lost at a point that it may not go on from."""
+    while True:
+        try:
+            return train(options, settled, engine, engine.watch)
+        except Changed as change:
+            settled = replace(settled, problem=change.anew(settled.problem))
 
 
 def _ready(options: Options, posed: Posed, engine: Network) -> Problem:

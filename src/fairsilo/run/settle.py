@@ -84,9 +84,9 @@ def settle(
             else:
                 encoder = named(wanted, posed)
             break
-        except Changed:
-            # A silo was lost: again with the others, from another point (see `Network.solve`).
-            problem = replace(problem, model=problem.model.starting_at(engine.theta))  # type: ignore[attr-defined]
+        except Changed as change:
+            # A silo was lost: again with the others.
+            problem = change.anew(problem)
     return _crossed(options, settled, encoder, learn)
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from fairsilo.secagg.errors import ProtocolError, SecureAggregationError
-from fairsilo.secagg.keys import public_bytes, read_public_key
+from fairsilo.secagg.keys import key_bytes, read_public_key
 from fairsilo.secagg.ring import MOST_SILOS
 from fairsilo.secagg.wire import Fields, pack, unpack
 from fairsilo.threshold import FEWEST, default_threshold
@@ -42,8 +42,7 @@ class Agreement:
                 f"The threshold {t} must be at least {FEWEST}, more than two thirds of the {n} "
                 f"silos and at most {n}; leave it out for {default_threshold(n)}."
             )
-        keys = [public_bytes(key) for key in self.public_keys.values()]
-        if len(set(keys)) != n:
+        if len({key_bytes(silo, text) for silo, text in self.silos.items()}) != n:
             raise SecureAggregationError("Two silos of the federation have the same public key.")
 
     @property
@@ -64,7 +63,7 @@ class Agreement:
     @cached_property
     def context(self) -> bytes:
         """The digest that binds every message to this federation, run and threshold."""
-        keys = {silo: public_bytes(key).decode() for silo, key in self.public_keys.items()}
+        keys = {silo: key_bytes(silo, text).decode() for silo, text in self.silos.items()}
         facts = [self.fingerprint, self.run_id, keys, self.t]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 

@@ -1,6 +1,7 @@
 """The silos' node keys: ECDSA keys from ssh-keygen, by which Flower identifies SuperNodes."""
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -63,6 +64,7 @@ def _load(data: bytes, passphrase: str | None) -> object:
     return serialization.load_pem_private_key(data, password)
 
 
+@lru_cache(maxsize=4096)
 def read_public_key(silo: str, text: str) -> ec.EllipticCurvePublicKey:
     """The public key in a line in OpenSSH format, as in the federation file."""
     try:
@@ -79,6 +81,12 @@ def read_public_key(silo: str, text: str) -> ec.EllipticCurvePublicKey:
 def public_bytes(key: ec.EllipticCurvePublicKey) -> bytes:
     """The key itself, without the comment of its line."""
     return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+
+
+@lru_cache(maxsize=4096)
+def key_bytes(silo: str, text: str) -> bytes:
+    """`public_bytes` of the key in a line."""
+    return public_bytes(read_public_key(silo, text))
 
 
 def sign(key: NodeKey, kind: str, payload: bytes) -> bytes:

@@ -124,7 +124,7 @@ class SiloSession:
             raise ProtocolError(
                 f"Only {len(roster)} silos sent shares and {self.agreement.t} are needed."
             )
-        known = self._opened({name: material.bundles[name] for name in roster})
+        known = self._opened({name: material.bundles[name] for name in roster}, known=True)
         private, own = material.letter_key, known[self.silo]
         read = {
             name: sealed_shares.read(self.agreement.context, private, known[name], own, letter)
@@ -162,7 +162,8 @@ class SiloSession:
         silos, context = len(self.agreement.silos), self.agreement.context
         plain = encode(vector, silos, bound)  # refuses bad numbers before a secret is used
         scale = exponents(bound, silos, plain.size // 2).astype("<i8").tobytes()
-        bundles = self._opened({name: material.bundles[name] for name in material.roster})
+        kept = {name: material.bundles[name] for name in material.roster}
+        bundles = self._opened(kept, known=True)
         seed, key = material.burn(round_)
         self._open, self._confirmed = round_, None
         common = bound_to(context, question, material.roster)
@@ -237,10 +238,11 @@ class SiloSession:
             raise ProtocolError(f"Silo {self.silo} has made no keys in this run; begin a set-up.")
         return self._material
 
-    def _opened(self, bundles: Mapping[str, bytes]) -> dict[str, Bundle]:
+    def _opened(self, bundles: Mapping[str, bytes], known: bool = False) -> dict[str, Bundle]:
+        """Verified; `known`: by `share`, before they were kept."""
         material = self._current()
         rounds = (material.first, material.last)
-        return {name: opened(self.agreement, name, rounds, data) for name, data in bundles.items()}
+        return {n: opened(self.agreement, n, rounds, one, known) for n, one in bundles.items()}
 
     def _keep(self, given: list[sealed_shares.Pair], owner: str) -> None:
         """Store a silo's shares; of this silo's own secrets only the share of the seed."""

@@ -8,6 +8,7 @@ need more than N/3 silos that sign twice; and nobody can choose an answer once s
 
 import hashlib
 from collections.abc import Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -65,13 +66,15 @@ def require_confirmations(
     agreement: Agreement, said: bytes, answers: Answers, signatures: Mapping[str, bytes]
 ) -> None:
     """Refuse unless t survivors signed the statement; forged signatures are not counted."""
-    good = sum(
-        verified(agreement.public_keys[silo], "survivors", said, bytes(signatures[silo]))
+    good = (
+        silo
         for silo in answers
         if silo in signatures
+        and verified(agreement.public_keys[silo], "survivors", said, bytes(signatures[silo]))
     )
-    if good < agreement.t:
+    found = len(list(islice(good, agreement.t)))
+    if found < agreement.t:
         raise ProtocolError(
-            f"Only {good} silos signed this survivor list and {agreement.t} are needed; "
+            f"Only {found} silos signed this survivor list and {agreement.t} are needed; "
             "no shares are shown."
         )

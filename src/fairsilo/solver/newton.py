@@ -77,6 +77,10 @@ class Newton:
     patience: int = 25
     """Rounds without progress after which the solver stops: a ReLU network is at a kink, where
     no gradient vanishes, or the constraints cannot be met."""
+    reach: float = 5.0
+    """No trial is further away, in any parameter, than `reach` times 1 + the largest parameter.
+    Where losses are saturated there is next to no curvature, and steps of 1e6 would be tried (and
+    rejected): points at which silos do not answer."""
 
     def init(self, theta0: Array, epsilon: Array) -> NewtonState:
         """The first trial is theta0 itself, which is always accepted."""
@@ -179,10 +183,13 @@ class Newton:
         mu = solve_dual(j_over @ sums.jac.T, j_over @ sums.grad - sums.d, epsilon, rho, state.mu)
         along = -(g_over + j_over.T @ mu)
         linear = sums.d + sums.jac @ along
+        farthest = self.reach * (1 + xp.max(xp.abs(theta)))
+        part = xp.minimum(1.0, farthest / xp.maximum(xp.max(xp.abs(along)), 1e-300))
+        along = part * along
         predicted = (
             merit(sums.loss, sums.d, epsilon, rho)
-            - merit(sums.loss + sums.grad @ along, linear, epsilon, rho)
-            + 0.5 * along @ (sums.grad + sums.jac.T @ mu)
+            - merit(sums.loss + sums.grad @ along, sums.d + sums.jac @ along, epsilon, rho)
+            + 0.5 * part * along @ (sums.grad + sums.jac.T @ mu)
         )
         # A multiplier is at rho and the linearised constraint is still violated: raise rho.
         short = (violation(linear, epsilon) > self.tolerance) & (
