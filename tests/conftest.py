@@ -3,7 +3,7 @@
 import gc
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,15 @@ gc.set_threshold(100_000, 50, 100)
 # On a shared machine a deadline per example fails because of other processes.
 settings.register_profile("fairsilo", deadline=None)
 settings.load_profile("fairsilo")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_power_cut() -> Iterator[None]:
+    """Do not wait for the disk in this process: no test cuts the power, and one writes thousands
+    of small files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 MARKS = {"browser": "browser", "fairsilo": "process"}

@@ -201,10 +201,10 @@ def test_damaged_json() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_rows_take_seconds() -> None:
-    frame = make_table(1_000_000, numbers=60, categories=14, missing=0.01)
+def test_a_hundred_thousand_rows_take_a_second() -> None:
+    frame = make_table(100_000, numbers=60, categories=14, missing=0.01)
     declared = infer_schema(frame, label="label", group="group", exclude=("client",))
     start = time.process_time()
     x = Encoder.fit(declared, EncoderSums.of(frame, declared)).transform(frame)
-    assert time.process_time() - start < 15
-    assert x.shape == (1_000_000, 60 * 2 + 14 * 4 + 2)
+    assert time.process_time() - start < 2
+    assert x.shape == (100_000, 60 * 2 + 14 * 4 + 2)

@@ -57,7 +57,7 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
         "all classes protected": {"protected_class": "all"},
     },
     "masks": {"masks": {"secure_aggregation": True}, "clear": {"secure_aggregation": False}},
-    "privacy": {"exact": {}, "private": {"dp": {"epsilon": 80.0}}},
+    "privacy": {"exact": {}, "private": {"dp": {"epsilon": 80.0}, "rounds": 12}},
 }
 Case = tuple[str, ...]
 
@@ -150,7 +150,9 @@ def test_all_engines_agree(tmp_path: Path, case: Case) -> None:
                 same(over[0], apart[0])
             else:
                 same(over, apart)
-                same(over, pooled(problem, here, question))
+                if question.order == list(Order)[CASES.index(case) % len(Order)].value:
+                    # One order in turn: the compiled program takes seconds for each.
+                    same(over, pooled(problem, here, question))
     compare_models(town, tmp_path, run)
 
 

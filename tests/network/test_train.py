@@ -83,7 +83,7 @@ def test_three_classes_three_groups_and_missing_cells(tmp_path: Path, secure: bo
 @pytest.mark.slow
 @pytest.mark.parametrize("private", [None, {"epsilon": 100.0}])
 def test_rows_without_a_group_equal_the_simulation(tmp_path: Path, private: Any) -> None:
-    town = make_town(tmp_path / "town", groupless=9, dp=private)
+    town = make_town(tmp_path / "town", groupless=9, dp=private, rounds=12)
     assert town.agreed.table.groups == ("g0", "g1", "(none)")
     run, _ = train(town, TownTransport(town), tmp_path / "journal")
     assert run.metrics["test"]["without_group"] > 0

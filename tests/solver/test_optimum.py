@@ -142,6 +142,7 @@ def test_agp_reaches_its_own_fixed_point(name: str, data_dir_of: Folder) -> None
             )
 
 
+@pytest.mark.long
 def test_agp_on_adult_is_still_above_the_optimum_after_20000_rounds() -> None:
     rows = rows_of(prepared_of("adult", None), "mean")
     model = logistic_regression(rows.x.shape[1])
@@ -152,15 +153,16 @@ def test_agp_on_adult_is_still_above_the_optimum_after_20000_rounds() -> None:
     assert slow.status is Status.RUNNING
 
 
-def test_lbfgs_on_adult_within_150_rounds() -> None:
+def test_lbfgs_on_adult_within_120_rounds() -> None:
     rows = rows_of(prepared_of("adult", None), "mean")
     model = logistic_regression(rows.x.shape[1])
     engine = Compiled(model, rows)
     for epsilon in EPSILONS:
         best = engine.solve(Newton(), model.start(0), [epsilon], 12)
-        got = engine.solve(Lbfgs(), model.start(0), [epsilon], 150)
-        assert float(got.last.loss) <= float(best.last.loss) + 1e-3
-        assert float(got.last.violation) <= 1e-4
+        got = engine.solve(Lbfgs(), model.start(0), [epsilon], 120)
+        assert got.status is Status.CONVERGED
+        assert float(got.last.loss) <= float(best.last.loss) + 1e-4
+        assert float(got.last.violation) <= 3e-5
 
 
 @pytest.mark.parametrize(

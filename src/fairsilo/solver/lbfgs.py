@@ -1,7 +1,7 @@
 """L-BFGS-SQP: needs only sums of gradients, so it works for models of any size.
 
-The Hessian of the Lagrangian is approximated from the last `memory` steps; its inverse
-is applied by the two-loop recursion to grad L and to each grad D_k, which is all that the
+The Hessian of the Lagrangian is approximated from the last `memory` steps on top of a diagonal
+that every step renews; its inverse is applied by the two-loop recursion to grad L and to each grad D_k, which is all that the
 program of `subproblem` needs. A rejected trial shortens the step and costs one round.
 """
 
@@ -34,7 +34,8 @@ class Memory:
     s: Array
     y: Array
     scale: Array
-    """The inverse Hessian before any pair: scale * I."""
+    """The diagonal of the inverse Hessian before any pair: columns that are rarely nonzero bend
+    the loss little, so their steps are longer (Gilbert and Lemarechal 1989)."""
 
     def apply(self, vectors: Array) -> Array:
         """The inverse Hessian times each row (two-loop recursion). Empty pairs are zero."""
@@ -57,17 +58,20 @@ class Memory:
     def push(self, s: Array, y: Array) -> Memory:
         """Add a pair, damped (Powell) so that the matrix stays positive definite."""
         xp = library(s)
-        ss, sy = s @ s, s @ y
-        base = ss / self.scale
+        sy, base = s @ y, s @ (s / self.scale)
         short = sy < 0.2 * base
         weight = xp.where(short, 0.8 * base / xp.where(short, base - sy, 1), 1.0)
         y = xp.where(short, weight * y + (1 - weight) * s / self.scale, y)
         sy = s @ y
-        usable = (ss > 0) & (sy > 0)
+        usable = (base > 0) & (sy > 0)
+        bend = y @ (self.scale * y)
+        inverse = (
+            bend / self.scale + y**2 - bend * (s / self.scale) ** 2 / xp.where(usable, base, 1)
+        )
         new = Memory(
             put(xp.roll(self.s, -1, axis=0), -1, s),
             put(xp.roll(self.y, -1, axis=0), -1, y),
-            sy / xp.maximum(y @ y, 1e-300),
+            sy / xp.maximum(inverse, 1e-300),
         )
         return choose(usable, new, self)  # type: ignore[no-any-return]
 
@@ -116,7 +120,7 @@ class Lbfgs:
             theta=theta0,
             mu=none,
             sums=Sums(zero + xp.inf, none, theta0 * 0, xp.zeros((k, p), theta0.dtype)),
-            memory=Memory(pairs, pairs, zero + 1),
+            memory=Memory(pairs, pairs, xp.ones_like(theta0)),
             direction=theta0 * 0,
             length=zero + 1,
             slope=zero,
@@ -163,7 +167,9 @@ class Lbfgs:
         taken = theta - state.theta
         # y is the change of the Lagrangian's gradient at the multipliers of the step.
         change = sums.grad - state.sums.grad + (sums.jac - state.sums.jac).T @ state.mu
-        started = replace(state.memory, scale=1 / xp.maximum(xp.linalg.norm(sums.grad), 1e-8))
+        started = replace(
+            state.memory, scale=xp.ones_like(theta) / xp.maximum(xp.linalg.norm(sums.grad), 1e-8)
+        )
         # A solver of rates starts it anew with the memory that it had.
         empty = first & ~xp.any(state.memory.s)
         memory: Memory = choose(empty, started, state.memory.push(taken, change))
