@@ -1,8 +1,9 @@
 """L-BFGS-SQP: needs only sums of gradients, so it works for models of any size.
 
 The Hessian of the Lagrangian is approximated from the last `memory` steps on top of a diagonal
-that every step renews; its inverse is applied by the two-loop recursion to grad L and to each grad D_k, which is all that the
-program of `subproblem` needs. A rejected trial shortens the step and costs one round.
+that every step renews; its inverse is applied by the two-loop recursion to grad L and to each
+grad D_k, which is all that the program of `subproblem` needs. A rejected trial shortens the step
+and costs one round.
 """
 
 from __future__ import annotations
