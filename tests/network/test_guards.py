@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairsilo.arrays import Floats
 from fairsilo.dp.budget import epsilon_of
+from fairsilo.errors import FairSiloError
 from fairsilo.network import masked, silo
 from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import Privacy, scalings_of
@@ -238,6 +240,19 @@ def test_a_refusal_is_no_oracle(
     else:
         assert server.ask(steeper) is None
         assert "do not fit" in server.refused
+
+
+def test_that_a_silo_has_huge_numbers_shows_in_the_sum_alone(tmp_path: Path) -> None:
+    """Its sums of squares are infinite; all silos answer alike."""
+    town = make_town(tmp_path / "town", rounds=1)
+    path = town.folder / "silo3" / "table.csv"
+    table = pd.read_csv(path)
+    table.loc[0, town.agreed.table.numbers[0]] = 1e200
+    table.to_csv(path, index=False)
+    post = TownTransport(town)
+    with pytest.raises(FairSiloError, match="1 of the silos silo0, silo1, silo2, silo3 had"):
+        train(town, post, tmp_path / "journal")
+    assert not any(record["refused"] for _, record in post.seen)
 
 
 def test_how_many_rows_a_silo_has_is_no_reason_to_refuse(trained: tuple[Town, Floats]) -> None:

@@ -101,6 +101,33 @@ def test_a_silo_changes_its_key(work: Path, tmp_path: Path) -> None:
     assert len(read_federation_file(work / FILE).silos[0].past) == 2
 
 
+def test_a_witness_joins_changes_its_key_and_leaves(work: Path, tmp_path: Path) -> None:
+    make_key(tmp_path / "at" / "office" / "node.key", "office")
+    key = tmp_path / "at" / "office" / "node.key.pub"
+    told = run("add", "office", "--witness", "--key", key, "--folder", work)
+    assert "witnesses:   office" in told
+    assert "silos:       bank, clinic, shop, farm" in told
+    own = at(work, "office")
+    assert (own / "start-witness.sh").exists()
+    run("rotate-key", "--settings", own / "silo.toml")
+    run("accept-key", own / "office-new-key.json", "--folder", work)
+    agreed = read_federation_file(work / FILE)
+    (office,) = agreed.witnesses
+    assert len(office.past) == 1
+    at(work, "office")
+    assert "is now" in run("rotate-key", "--settings", own / "silo.toml")
+    assert public_bytes(load_node_key(own / "node.key").public_key()).decode() in office.public_key
+    (own / "witnessed" / "one").mkdir(parents=True)
+    (own / "witnessed" / "one" / "state.json").write_text("{}")
+    run("backup", tmp_path / "w.tar", "--settings", own / "silo.toml")
+    (own / "witnessed" / "one" / "state.json").write_text('{"signed": 1}')
+    assert "the witness went on" in run("restore", tmp_path / "w.tar", "--folder", own)
+    run("restore", tmp_path / "w.tar", "--folder", tmp_path / "new")
+    assert (tmp_path / "new" / "witnessed" / "one" / "state.json").read_text() == "{}"
+    run("remove", "office", "--folder", work)
+    assert not read_federation_file(work / FILE).witnesses
+
+
 def test_nobody_else_can_change_a_silos_key(work: Path, tmp_path: Path) -> None:
     own = at(work, "bank")
     run("rotate-key", "--settings", own / "silo.toml")

@@ -72,23 +72,30 @@ def _ask(what: str) -> str:
 
 
 def add(
-    name: Annotated[str, typer.Argument(help="The silo that joins.")],
+    name: Annotated[str, typer.Argument(help="The silo or witness that joins.")],
     key: Annotated[Path, typer.Option(help="Its public key, as `flower keygen` wrote it.")],
+    witness: Annotated[
+        bool, typer.Option("--witness", help="It is a witness, who has no rows and signs.")
+    ] = False,
     folder: Folder = Path(),
 ) -> None:
-    """Let a silo join: writes the next federation file and the folder for the new silo."""
+    """Let a silo or a witness join: writes the next federation file and the folder for it."""
     from fairsilo.network.ops import members
 
     space = _space(folder)
     before = space.agreed
-    _told(before, members.add(space, name, key))
-    print(f"  - silo {name}: send it the folder {space.silo(name)}, and see README.md there above")
+    _told(before, members.add(space, name, key, witness))
+    role = "witness" if witness else "silo"
+    print(
+        f"  - {role} {name}: send it the folder {space.silo(name)}, and see README.md there above"
+    )
 
 
 def remove(
-    name: Annotated[str, typer.Argument(help="The silo that leaves.")], folder: Folder = Path()
+    name: Annotated[str, typer.Argument(help="The silo or witness that leaves.")],
+    folder: Folder = Path(),
 ) -> None:
-    """Let a silo leave: writes the next federation file; its folder goes to former/."""
+    """Let a silo or a witness leave: the next federation file; its folder goes to former/."""
     from fairsilo.network.ops import members
 
     space = _space(folder)
@@ -101,7 +108,7 @@ def accept_key(
     file: Annotated[Path, typer.Argument(help="What `flower rotate-key` wrote at the silo.")],
     folder: Folder = Path(),
 ) -> None:
-    """Take a silo's new key, AT the coordinator: writes the next federation file."""
+    """Take a silo's or a witness's new key, AT the coordinator: writes the next federation file."""
     from fairsilo.network.ops import members
 
     space = _space(folder)
@@ -112,7 +119,7 @@ def accept_key(
 
 
 def rotate_key(settings: Own = Path("silo.toml")) -> None:
-    """Change the silo's key, AT the silo: run it, send the file, run it again at the end."""
+    """Change a silo's or a witness's key, AT its place: run it, send the file, run it again."""
     from fairsilo.cli.flower import needs_flower
 
     needs_flower()
@@ -142,6 +149,8 @@ def _told(before: FederationFile, after: FederationFile) -> None:
     from fairsilo.network.ops.members import loners
 
     print(f"silos:       {', '.join(after.names)}")
+    if after.witnesses:
+        print(f"witnesses:   {', '.join(one.name for one in after.witnesses)}")
     print(f"fingerprint: {readable(after.fingerprint)}")
     print(NEXT)
     alone = loners(before, after)

@@ -41,19 +41,21 @@ class EncoderSums:
     def of(
         cls, frame: pd.DataFrame, schema: Schema, weight: NDArray[np.float64] | None = None
     ) -> Self:
-        """Sum the numeric columns of one table; missing cells count in `rows` alone."""
+        """Sum the numeric columns of one table; missing cells count in `rows` alone.
+
+        Where values are too large to square, so are the sums: whoever fits an encoder says so. A
+        silo that refused here would tell of its rows.
+        """
         names = schema.numbers
         count, total, squares = np.zeros((3, len(names)))
         for k, feature in enumerate(f for f in schema.features if isinstance(f, Number)):
-            values, name = measured(frame, feature), feature.name
+            values = measured(frame, feature)
             known = ~np.isnan(values)
             present = values[known]
             times = np.ones(1) if weight is None else weight[known]
             with np.errstate(over="ignore"):
                 count[k] = len(present) if weight is None else times.sum()
                 total[k], squares[k] = (times * present).sum(), (times * np.square(present)).sum()
-            if not np.isfinite(squares[k]):
-                raise FairSiloError(f"column {name!r} has values too large to square; rescale it")
         rows = len(frame) if weight is None else weight.sum()
         return cls(names, rows, count, total, squares)
 

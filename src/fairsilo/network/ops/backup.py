@@ -1,4 +1,5 @@
-"""A silo's state in one file, and back: settings, key, ledger, own records. Never its rows.
+"""A silo's or a witness's state in one file, and back: settings, key, ledger, own records. Never
+a silo's rows.
 
 What a silo remembers of what it showed (ledger, list of what left) only grows. So a copy that has
 counted less is never put in the place of one that has counted more.
@@ -26,7 +27,7 @@ FORMAT = 1
 ABOUT, SETTINGS, LEDGER, LEFT, APPROVALS = (
     "about.json", "silo.toml", "ledger.json", "left.jsonl", "approvals.json"
 )  # fmt: skip
-MODELS = "models/"
+MODELS, WITNESSED = "models/", "witnessed/"
 LARGEST = 1 << 30
 """Bytes that are read of a file in a backup."""
 
@@ -100,6 +101,8 @@ def _decide(name: str, place: Path, here: bytes | None, kept: bytes) -> str:
         return "stays: it has grown since the backup"
     if more is not None and more(kept, here, place):
         return "restored"
+    if name.startswith(WITNESSED):
+        return "stays: the witness went on since the backup"
     if name == APPROVALS:
         return "stays: a yes may have been taken back since the backup"
     why = "went another way than the backup's" if more is not None else "is another one"
@@ -159,12 +162,13 @@ def _places(
     yield LEDGER, settings.ledger
     yield LEFT, settings.left
     yield APPROVALS, settings.approvals
-    if content is None:
-        models = sorted(one for one in settings.models.rglob("*") if one.is_file())
-        yield from ((MODELS + one.relative_to(settings.models).as_posix(), one) for one in models)
-    else:
-        for name in (one for one in content if one.startswith(MODELS)):
-            yield name, settings.models / name.removeprefix(MODELS)
+    for before, folder in ((MODELS, settings.models), (WITNESSED, settings.witnessed)):
+        if content is None:
+            found = sorted(one for one in folder.rglob("*") if one.is_file())
+            yield from ((before + one.relative_to(folder).as_posix(), one) for one in found)
+        else:
+            own = (one for one in content if one.startswith(before))
+            yield from ((name, folder / name.removeprefix(before)) for name in own)
 
 
 def _settings_of(content: dict[str, bytes], path: Path) -> Settings:

@@ -1,4 +1,5 @@
-"""Who takes part changes: a silo joins, leaves, or has a new key. Each is a new federation file."""
+"""Who takes part changes: a silo or a witness joins, leaves, or has a new key. Each is a new
+federation file."""
 
 from __future__ import annotations
 
@@ -27,28 +28,29 @@ LARGEST = 100_000
 """Bytes that are read of a file about a new key."""
 
 
-def add(space: Workspace, name: str, key: Path) -> FederationFile:
-    """A silo joins."""
+def add(space: Workspace, name: str, key: Path, witness: bool = False) -> FederationFile:
+    """A silo joins, or a witness."""
     agreed = space.agreed
-    if name in agreed.names:
+    if name in {one.name for one in agreed.parties}:
         raise FairSiloError(
-            f"there is a silo {name} already: choose another name, or have it change its key with "
-            "`fairsilo flower rotate-key`"
+            f"there is a silo {name} already, or a witness: choose another name, or have it change "
+            "its key with `fairsilo flower rotate-key`"
         )
-    return _go_over(space, (*agreed.silos, member(name, key)))
+    new = (member(name, key),)
+    if witness:
+        return _go_over(space, agreed.silos, agreed.witnesses + new)
+    return _go_over(space, agreed.silos + new, agreed.witnesses)
 
 
 def remove(space: Workspace, name: str) -> FederationFile:
-    """A silo leaves."""
-    agreed = space.agreed
-    return _go_over(space, tuple(silo for silo in agreed.silos if silo != _silo(agreed, name)))
+    """A silo leaves, or a witness."""
+    return _replace(space, _party(space.agreed, name), ())
 
 
 def accept(space: Workspace, file: Path) -> tuple[str, FederationFile]:
-    """A silo has a new key, as the file says that it wrote; its name, and the federation file."""
+    """A party has a new key, as the file says that it wrote; its name, and the federation file."""
     name, line, past = _read_change(file)
-    agreed = space.agreed
-    old = _silo(agreed, name)
+    old = _party(space.agreed, name)
     if past.public_key.split()[1] != old.public_key.split()[1]:
         raise FairSiloError(
             f"{file} follows another key than the one that silo {name} has in the federation file: "
@@ -58,7 +60,7 @@ def accept(space: Workspace, file: Path) -> tuple[str, FederationFile]:
         new = Member(name=name, public_key=line, past=(*old.past, past))
     except ValidationError as error:
         raise FairSiloError(f"{file}: {_first(error)}") from None
-    return name, _go_over(space, tuple(new if silo == old else silo for silo in agreed.silos))
+    return name, _replace(space, old, (new,))
 
 
 def loners(before: FederationFile, after: FederationFile) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ def rotate(settings: Settings, beside: Path) -> Rotation:
         make_key(new, settings.name, os.environ[PASSPHRASE] if locked else "")
     old_key, new_key = load_node_key(key), load_node_key(new)
     agreed = read_federation_file(settings.federation)
-    named = _silo(agreed, settings.name).public_key
+    named = _party(agreed, settings.name).public_key
     if public_bytes(read_public_key(settings.name, named)) == public_bytes(new_key.public_key()):
         kept = key.with_name(f"{key.name}.old-{agreed.fingerprint[:8]}")
         # There is a key at every moment, whenever this is interrupted.
@@ -112,13 +114,12 @@ def rotate(settings: Settings, beside: Path) -> Rotation:
     return Rotation(file, done=False)
 
 
-def _silo(agreed: FederationFile, name: str) -> Member:
-    for silo in agreed.silos:
-        if silo.name == name:
-            return silo
-    raise FairSiloError(
-        f"the federation file has no silo {name!r}: it has {', '.join(agreed.names)}"
-    )
+def _party(agreed: FederationFile, name: str) -> Member:
+    """The silo or witness of that name."""
+    named = {one.name: one for one in agreed.parties}
+    if name not in named:
+        raise FairSiloError(f"the federation file has no silo {name!r}: it has {', '.join(named)}")
+    return named[name]
 
 
 def _read_change(file: Path) -> tuple[str, str, Past]:
@@ -133,10 +134,23 @@ def _read_change(file: Path) -> tuple[str, str, Past]:
         ) from None
 
 
-def _go_over(space: Workspace, silos: tuple[Member, ...]) -> FederationFile:
-    values: dict[str, Any] = dict(space.agreed)
+def _replace(space: Workspace, old: Member, new: tuple[Member, ...]) -> FederationFile:
+    """One party becomes another, or none."""
+    agreed = space.agreed
+    silos, witnesses = (
+        tuple(after for one in all_ for after in (new if one == old else (one,)))
+        for all_ in (agreed.silos, agreed.witnesses)
+    )
+    return _go_over(space, silos, witnesses)
+
+
+def _go_over(
+    space: Workspace, silos: tuple[Member, ...], witnesses: tuple[Member, ...]
+) -> FederationFile:
+    before = space.agreed
+    values: dict[str, Any] = {name: getattr(before, name) for name in FederationFile.model_fields}
     try:
-        agreed = FederationFile(**{**values, "silos": silos})
+        agreed = FederationFile(**{**values, "silos": silos, "witnesses": witnesses})
     except ValidationError as error:
         raise FairSiloError(f"the federation file cannot be changed: {_first(error)}") from None
     next_file(space, agreed)
