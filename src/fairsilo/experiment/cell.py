@@ -1,8 +1,10 @@
 """One method in one cell: every setting, every seed, on test and on validation rows."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally, summary
 from fairsilo.experiment.details import by_client, group_rates, intervals, sent, trace
 from fairsilo.experiment.grid import Cell
+from fairsilo.experiment.results import cores
 from fairsilo.fairness.constraint import count_cells
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.method import METHODS, Trained
-from fairsilo.method.base import solved, who_takes_part
+from fairsilo.method.base import Method, solved, who_takes_part
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.method.repair import FITS, repaired
 from fairsilo.method.st import train_many
@@ -176,12 +179,8 @@ def _train(
     spec = METHODS.get(method)
     if spec is not None and spec.own_solver:
         # A linear program after every few small steps: a GPU would wait for the host.
-        with on_host():
-            solved = [
-                [spec(replace(problem, epsilon=setting), engine) for setting in settings]
-                for problem, engine in posed
-            ]
-        yield from solved
+        with ThreadPoolExecutor(cores()) as pool:
+            yield from pool.map(partial(_alone, spec, settings), posed)
     elif method == "st":
         yield from _batched(train_many, posed, settings)
     elif spec is not None and spec.shared:
@@ -194,6 +193,12 @@ def _train(
         for (problem, engine), trained in zip(posed, base, strict=True):
             fits = method in FITS
             yield [repaired(problem, engine, trained, method) if fits else trained]
+
+
+def _alone(method: Method, settings: Sequence[float], posed: Posed) -> list[Trained]:
+    problem, engine = posed
+    with on_host():
+        return [method(replace(problem, epsilon=setting), engine) for setting in settings]
 
 
 def _solve_many(
