@@ -55,6 +55,8 @@ def tested(folder: Path, data: str, data_dir: Path | None) -> Tested:
         raise FairSiloError(f"{folder} was trained over a network, where test rows stay in silos")
     if len(saved.predictors) > 1:
         raise FairSiloError(f"{folder} has one model for every client")
+    if saved.description.get("options", {}).get("weight") is not None:
+        raise FairSiloError(f"{folder} has rows with weights, and a paired test counts rows")
     if data not in DATASETS and not Path(data).exists():
         raise FairSiloError(f"{data}, the table of {folder}, is not here: say with `data` where")
     digest, known = data_digest(data), saved.description.get("made", {}).get("data_sha256")
