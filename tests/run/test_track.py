@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow.tracking import MlflowClient
 
 from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.run import Options, execute, save
+from fairsilo.run.predict import score_table
 from fairsilo.run.track import MOST_ROUNDS, figures, open_store
 
+mlflow = pytest.importorskip("mlflow", reason="NOT TESTED: MLflow is not installed")
+MlflowClient = mlflow.tracking.MlflowClient
 pytestmark = [
     # MLflow's own queries use features that SQLAlchemy 2.1 deprecates.
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"),
@@ -61,7 +65,16 @@ def test_parameters_rounds_figures_and_files(tmp_path: Path) -> None:
     assert [one.step for one in logged] == history["round"].tolist()
     np.testing.assert_array_equal([one.value for one in logged], history["loss"])
     names = {one.path for one in client.list_artifacts(keys[0])}
-    assert names == {path.name for path in files}
+    assert names == {path.name for path in files} | {"model"}
+
+    mlflow.set_tracking_uri(uri)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pyfunc = importlib.import_module("mlflow.pyfunc")
+        model = pyfunc.load_model(f"runs:/{keys[0]}/model")
+    people = pd.read_csv(tmp_path / "loans.csv", dtype={"group": str})
+    wanted, _ = score_table(tmp_path / "runs" / "loans", tmp_path / "loans.csv")
+    pd.testing.assert_frame_equal(model.predict(people.drop(columns="label")), wanted)
 
 
 def test_many_rounds_are_thinned_with_the_first_and_the_last(tmp_path: Path) -> None:

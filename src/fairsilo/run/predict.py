@@ -29,10 +29,27 @@ def score_table(
     check_seed(seed)
     saved = load(folder)
     frame = read_table(data, saved.schema, dialect or saved.dialect)
-    x = saved.encoder.encode(frame)
-    s = _groups(saved, frame)
-    members = saved.predictors
-    committee = Committee(members, len(saved.schema.classes))
+    scores = scores_of(saved, frame, seed, keep)
+    warnings = [
+        f"column {name!r} has {count} values that training never saw; they count as none of the "
+        "known ones"
+        for name, count in saved.encoder.unseen(frame).items()
+        if count
+    ]
+    if len(saved.predictors) > 1:
+        warnings.append(
+            f"the method {saved.description.get('method')!r} has one model per client: the class "
+            f"is the vote of {len(saved.predictors)} models, the probability their mean"
+        )
+    return scores, warnings
+
+
+def scores_of(
+    saved: Saved, frame: pd.DataFrame, seed: int = 0, keep: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The same of a table that is in memory."""
+    x, s = saved.encoder.encode(frame), _groups(saved, frame)
+    committee = Committee(saved.predictors, len(saved.schema.classes))
     probabilities, labels = committee.probabilities(x, s), committee.labels(x, s, seed)
     kept = {name: column(frame, name).to_numpy() for name in keep}
     scores = pd.DataFrame(
@@ -40,18 +57,7 @@ def score_table(
     )
     for c, name in enumerate(saved.schema.classes):
         scores[f"probability {name}"] = probabilities[:, c]
-    warnings = [
-        f"column {name!r} has {count} values that training never saw; they count as none of the "
-        "known ones"
-        for name, count in saved.encoder.unseen(frame).items()
-        if count
-    ]
-    if len(members) > 1:
-        warnings.append(
-            f"the method {saved.description.get('method')!r} has one model per client: the class "
-            f"is the vote of {len(members)} models, the probability their mean"
-        )
-    return scores, warnings
+    return scores
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:

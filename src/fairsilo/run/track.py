@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from fairsilo import __version__
 from fairsilo.errors import FairSiloError
 from fairsilo.extras import install
+from fairsilo.run.pyfunc import save_pyfunc
 from fairsilo.run.store import history
 from fairsilo.run.train import Run
 
@@ -26,6 +28,8 @@ MOST_ROUNDS = 1000
 """Of more rounds (AGP has 20,000) as many, evenly spaced; history.parquet has them all."""
 BATCH = 1000
 """The most metrics that MLflow takes at once."""
+MODEL = "model"
+"""Where the store has the model, for `mlflow.pyfunc.load_model("runs:/ID/model")`."""
 PARTS = ("train", "test", "unconstrained", "constant")
 
 
@@ -54,6 +58,10 @@ class Store:
                 self.client.log_batch(key, metrics=metrics[start : start + BATCH])
             for file in files:
                 self.client.log_artifact(key, str(file))
+            if files and run.trained.predictors:
+                with TemporaryDirectory() as place:
+                    save_pyfunc(files[0].parent, Path(place) / MODEL)
+                    self.client.log_artifacts(key, str(Path(place) / MODEL), MODEL)
             self.client.set_terminated(key)
         except Exception as error:
             raise FairSiloError(
