@@ -162,7 +162,7 @@ def test_the_pair_that_matters_is_found_by_every_engine(tmp_path: Path) -> None:
     assert told.metrics["test"]["accuracy"] > alone.metrics["test"]["accuracy"] + 0.15
     assert other.trained.outcome.theta == pytest.approx(found.trained.outcome.theta, abs=1e-8)
     assert found.metrics["setup_exchanges"] == 5
-    assert found.metrics["rounds"] + found.metrics["rounds_before"] <= 25
+    assert found.metrics["rounds"] + found.metrics["rounds_before"] <= 20
     x = found.prepared.encoder.encode(pd.read_csv(table))
     whole = found.prepared.federation.rows + len(found.prepared.test_y)  # type: ignore[attr-defined]
     assert x.shape == (whole, found.prepared.encoder_width)

@@ -50,12 +50,23 @@ def proxy(problem: Problem, totals: Totals, target: float) -> Problem:
     return replace(problem, epsilon=target, measure="rate", solver=Rates(solver, width))
 
 
-def reach(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
-    """The model within the target, by the proxy."""
+def reach(
+    problem: Problem,
+    engine: Engine,
+    target: float,
+    watch: Watch | None = None,
+    free: Outcome | None = None,
+) -> Trained:
+    """The model within the target, by the proxy; `free`: training without limits came before."""
+    known = [] if free is None else [free]
 
     def train() -> Trained:
-        free = engine.solve(unconstrained(problem), watch)
-        return reach_from(problem, engine, target, free, watch)
+        if known:
+            # Its rounds are counted already. After the loss of a silo it is of other rows.
+            return replace(reach_from(problem, engine, target, known.pop(), watch), rounds_before=0)
+        return reach_from(
+            problem, engine, target, engine.solve(unconstrained(problem), watch), watch
+        )
 
     trained = by_the_same_silos(engine, train)
     return replace(trained, notes=(*who_takes_part(problem, engine), *trained.notes))

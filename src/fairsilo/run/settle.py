@@ -37,6 +37,9 @@ FIRST, OF_PAIRS = 1.0, 300.0
 LEAST_OF_PAIRS = 30.0
 """Pairs are many cells of few rows, where AIC's quadratic model errs towards weak penalties: on
 ADULT the strengths that it finds without a bound cost accuracy on test rows."""
+ROUGHLY = 1e-4
+"""The tolerance of the curves' fit where pairs are looked for at its end: a fit with them follows.
+From there on ADULT's curves would take six rounds more to Newton's own tolerance."""
 CHANGES_OF_PAIRS = 3
 """Rounds in which their strengths are chosen."""
 
@@ -70,10 +73,12 @@ def settle(
     """The problem with its pairs and its penalty; without `learn` there are no pairs."""
     for name in filter(None, (options.method, options.after)):
         METHODS[name].check(problem)
+    wanted = options.crossed if learn is not None else None
+    if wanted and isinstance(wanted, int):
+        problem = _roughly(problem)
     while True:
         try:
             settled = _penalised(options, posed, problem, engine)
-            wanted = options.crossed
             if not wanted or learn is None:
                 return settled
             if isinstance(wanted, int):
@@ -88,6 +93,14 @@ def settle(
             # A silo was lost: again with the others.
             problem = change.anew(problem)
     return _crossed(options, settled, encoder, learn)
+
+
+def _roughly(problem: Problem) -> Problem:
+    """The same with a looser tolerance, where Newton solves it."""
+    solver = problem.solver
+    if not isinstance(solver, Newton):
+        return problem
+    return replace(problem, solver=replace(solver, tolerance=max(solver.tolerance, ROUGHLY)))
 
 
 def _crossed(options: Options, before: Settled, encoder: Encoder, learn: Learn) -> Settled:

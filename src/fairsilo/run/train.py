@@ -27,6 +27,7 @@ from fairsilo.run.settle import Settled, settle
 from fairsilo.run.tallies import test_evidence
 from fairsilo.run.terms import terms_of
 from fairsilo.solver import Watch
+from fairsilo.solver.penalty import Penalty
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,24 @@ def train(
     options: Options, settled: Settled, engine: Engine, watch: Watch | None = None
 ) -> Trained:
     """By the options' method; where they set a target in rates, by what meets it."""
-    trained = _train(options, settled.problem, engine, logged(watch))
+    trained = _train(options, settled, engine, logged(watch))
     before = trained.rounds_before + settled.rounds
     return noted(options, replace(trained, rounds_before=before))
 
 
-def _train(options: Options, problem: Problem, engine: Engine, watch: Watch | None) -> Trained:
-    method = METHODS[options.method]
+def _train(options: Options, settled: Settled, engine: Engine, watch: Watch | None) -> Trained:
+    problem, method = settled.problem, METHODS[options.method]
     target = None if method.decides else options.target_deo
     confidence = options.target_confidence
     if target is not None and confidence is not None:
         return promise(problem, engine, target, confidence, watch)
+    if target is not None and options.target_by == "search":
+        return search(problem, engine, target, watch)
     if target is not None:
-        return (search if options.target_by == "search" else reach)(problem, engine, target, watch)
+        penalty, rows = problem.penalty, engine.count(problem).rows
+        # Since that fit a silo may have been lost.
+        same = isinstance(penalty, Penalty) and penalty.rows == rows
+        return reach(problem, engine, target, watch, settled.fit if same else None)
     if options.after is not None and method.repair is not None:
         base = METHODS[options.after]
         method.check(problem)
