@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,10 +16,13 @@ from fairsilo import FedFairClassifier, load
 from fairsilo.coded import dense
 from fairsilo.data.binned import Block
 from fairsilo.data.steps import Steps
+from fairsilo.engine import Pooled, solve_many
 from fairsilo.errors import FairSiloError
 from fairsilo.estimator.picture import Picture
+from fairsilo.method.fedavg import unconstrained
 from fairsilo.run import Options, execute
 from fairsilo.run.penalty import first_penalty
+from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import plan
 from fairsilo.run.terms import _coarse_labels
 
@@ -80,6 +84,23 @@ def test_bands_and_importance_from_rows(tmp_path: Path, model: str) -> None:
         width = found["x"]["high"][0] - found["x"]["low"][0]
         assert width == pytest.approx(2 * 1.959964 * covariance[at, at] ** 0.5, rel=1e-4)
     assert run.terms[0]["importance"] >= run.terms[1]["importance"]
+
+
+@pytest.mark.slow
+def test_the_compiled_loop_knows_the_curvature_too(tmp_path: Path) -> None:
+    """On a GPU it trains; the Hessian is the one that NumPy's rounds end with."""
+    path = tmp_path / "table.csv"
+    table(200).to_csv(path, index=False)
+    asked = Options(str(path), label="y", protected_class="1", group="group", clients=2)
+    prepared = prepare(asked)
+    problem = unconstrained(plan(asked, prepared))
+    penalty = first_penalty(prepared, problem, 160.0)
+    problem, engine = replace(problem, penalty=penalty), Pooled(prepared.federation)
+    ((compiled,),) = solve_many([problem], [engine], [0.0])
+    expected = engine.solve(problem).hess
+    assert compiled.hess is not None
+    assert expected is not None
+    np.testing.assert_allclose(compiled.hess, expected, atol=1e-8)
 
 
 @pytest.mark.slow

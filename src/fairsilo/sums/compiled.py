@@ -281,4 +281,8 @@ def _over_tables(answer: Answer, rows: Rows, own: Sequence[bool], queries: Query
 def _outcome(state: Any, history: Record, run: int, kept: int) -> Outcome:
     mine = replace(history, **{k: leaf[:kept, run] for k, leaf in vars(history).items()})
     theta = np.asarray(state.theta[run], np.float64)
-    return Outcome(theta, Status(int(state.status[run])), int(state.k[run]), mine)
+    sums = getattr(state, "sums", None)
+    # Of many runs nobody looks at the curvature.
+    alone = len(state.theta) == 1 and sums is not None and sums.hess is not None
+    hess = np.asarray(sums.hess[run], np.float64) if sums is not None and alone else None
+    return Outcome(theta, Status(int(state.status[run])), int(state.k[run]), mine, hess)
