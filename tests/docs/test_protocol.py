@@ -49,7 +49,7 @@ def test_every_field_of_a_question_and_of_an_account_is_there() -> None:
     words = np.zeros(3, np.uint64)
     made = Transcript((0, 1), 1, {}, {"NAME": words}, {}, {})
     ask = wire.Ask(Counts(), 1, "fingerprint", "fedfair")
-    told = account(ask, Collected(np.zeros(1), ("NAME",), {}), {}, made)
+    told = account(ask, "1", Collected(np.zeros(1), ("NAME",), {}), {}, made)
     assert [name for name in told if f"`{name}`" not in PAGE] == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network import replay, witness
+from fairsilo.network.accounts import Accounts
 from fairsilo.network.secure import Secure
 from fairsilo.network.wire import Ask
 from tests.network.silos import TownTransport, make_town, train
@@ -46,3 +47,22 @@ def test_a_silo_that_is_left_out_must_be_said_to_be_lost(
     ):
         train(town, TownTransport(town, run="2"), tmp_path / "second")
     assert rounds == [7, 7]
+
+
+def test_what_witnesses_were_not_told_is_on_the_disk_and_not_without_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Accounts(["here", "away"], tmp_path / "told")
+    for number in (1, 2, 3):
+        kept.put(number, {"account.number": number, "account.vector a": bytes([number] * 1000)})
+        kept.had("here", number)
+    assert (kept.missing("here"), kept.missing("away")) == ([], [1, 2, 3])
+    again = Accounts(["here", "away"], tmp_path / "told", last=2)
+    assert (again.missing("here"), again.missing("away")) == ([], [1, 2])
+    assert again.get(2) == {"account.number": 2, "account.vector a": bytes([2] * 1000)}
+    monkeypatch.setattr("fairsilo.network.accounts.LARGEST", 2500)
+    again.put(3, {"account.vector a": bytes(1000)})
+    assert set(again.have) == {"here"}
+    assert len(list((tmp_path / "told").glob("*.safetensors"))) == 2
+    again.had("here", 3)
+    assert not list((tmp_path / "told").glob("*.safetensors"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network import witness, witnesses
 from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import FederationFile, Privacy, encoder_of
+from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record
 from tests.network.silos import Town, TownTransport, make_town, train, train_with
@@ -107,11 +109,11 @@ def test_a_made_up_sum_is_noticed(
     """The server steers the solver by a sum of its own, which no signed answers give."""
     honest = witnesses.Witnesses.tell
 
-    def tell(self: Any, told: Record) -> None:
+    def tell(self: Any, number: int, told: Record) -> None:
         key = next(key for key in told if "vector " in key)
         words = np.frombuffer(told[key], "<u8").copy()
         words[0] += np.uint64(1 << 40)
-        honest(self, {**told, key: words.tobytes()})
+        honest(self, number, {**told, key: words.tobytes()})
 
     monkeypatch.setattr(witnesses.Witnesses, "tell", tell)
     with pytest.raises(FairSiloError, match="what came of question 1 does not fit: Only 0 silos"):
@@ -180,12 +182,12 @@ def test_an_interrupted_training_goes_on_under_its_witness(
 def test_a_model_of_the_servers_choice_to_start_from_is_refused(
     town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = witnesses.Witnesses.signed
+    honest = witnesses.Witnesses.begin
 
-    def signed(self: Any, ask: Ask, declared: Any, *given: Any) -> Ask:
-        return honest(self, ask, {**declared, "start": "abc"}, *given)
+    def begin(self: Any, declared: dict[str, Any], journal: Any) -> None:
+        honest(self, {**declared, "start": "abc"}, journal)
 
-    monkeypatch.setattr(witnesses.Witnesses, "signed", signed)
+    monkeypatch.setattr(witnesses.Witnesses, "begin", begin)
     with pytest.raises(FairSiloError, match="starts where the federation file says"):
         train(town, TownTransport(town), tmp_path / "journal")
 
@@ -216,13 +218,22 @@ def test_whatever_is_trained_is_replayed(tmp_path: Path, values: dict[str, Any])
     assert json.loads(next((town.folder / "witness0").rglob("state.json")).read_text())["signed"]
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["killed", "away"])
 def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_twice(
-    tmp_path: Path,
+    away: bool, tmp_path: Path
 ) -> None:
+    """Where the server was killed, and where the witness was away: it was told nothing of a
+    question that the server had paid for."""
     town = make_town(tmp_path / "town", watched=1, dp=Privacy(epsilon=8.0), rounds=4, epsilon=0.1)
 
+    class Post(TownTransport):
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            if away and self.traffic.exchanges > 12 and "witness0" in letters:
+                return {"witness0": Fault("is not connected", gone=True)}
+            return super().exchange(letters, timeout)
+
     def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        if exchange == 15:
+        if exchange == 15 and not away:
             raise KeyboardInterrupt
         if name == "witness0":
             # Its process is another one for every message.
@@ -231,11 +242,15 @@ def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_
             witness._CASES.clear()
         return None
 
-    with pytest.raises(KeyboardInterrupt):
-        train(town, TownTransport(town, change), tmp_path / "journal")
-    run, _ = train(town, TownTransport(town, run="2"), tmp_path / "journal", resume=True)
+    with pytest.raises(FairSiloError if away else KeyboardInterrupt):
+        train(town, Post(town, change), tmp_path / "journal")
+    again = TownTransport(town, run="2")
+    run, _, engine = train_with(town, again, tmp_path / "journal", resume=True)
     assert run.metrics["rounds"] == 3
     assert run.metrics["dp"]["epsilon_spent"] <= 8
+    assert isinstance(engine, PrivateNetwork)
+    (case,) = witness._CASES.values()
+    assert Counter(case.replay.journal.releases) == Counter(engine.ledger.releases)
 
 
 def test_two_lost_silos_are_counted_out_under_a_witness(tmp_path: Path) -> None:
@@ -341,6 +356,7 @@ def test_what_was_signed_stays_signed(town: Town, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(town, TownTransport(town, stop(25)), tmp_path / "journal")
     for number in range(3):
+        max((tmp_path / "journal").glob("*.safetensors")).unlink()
         post = TownTransport(town, stop(2), run=f"back {number}")
         with pytest.raises(KeyboardInterrupt):
             train(town, post, tmp_path / "journal", resume=True)

@@ -6,6 +6,7 @@ One flat record, as all that travels; masked answers stay bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,17 @@ VECTOR = "vector "
 
 
 def account(
-    ask: Ask, collected: Collected, waited: dict[str, float], transcript: Transcript | None
+    ask: Ask,
+    run: str,
+    collected: Collected,
+    waited: dict[str, float],
+    transcript: Transcript | None,
 ) -> Record:
-    """For the wire; without a transcript the sum was not opened."""
+    """For the wire; without a transcript the sum was not opened. `run`: in which silos answered."""
     lost = {name: fault.why for name, fault in collected.faults.items()}
     told: Record = {
         "number": ask.number,
+        "run": run,
         "about": json.dumps({"silos": collected.silos, "lost": lost, "waited": waited}),
         "opened": transcript is not None,
     }
@@ -44,11 +50,11 @@ def account(
 
 
 def heard(
-    agreed: FederationFile, run: str, ask: Ask, digest: bytes, record: Record
+    agreed: FederationFile, runs: Sequence[str], ask: Ask, digest: bytes, record: Record
 ) -> tuple[Collected, dict[str, float]]:
     """The sum that an account proves, of answers to the question with this digest; else a refusal.
 
-    `ask`: the question as the witness itself expected it.
+    `ask`: the question as the witness itself expected it; `runs`: those of the training.
     """
     told = {key.removeprefix(OF): one for key, one in record.items() if key.startswith(OF)}
     try:
@@ -63,9 +69,11 @@ def heard(
             # Under the weights of all silos a sum over fewer is of no use, and nobody opens it.
             raise ValueError("a sum was opened, or not, where the rule is otherwise")
         vector = np.zeros(0)
+        if told["run"] not in runs:
+            raise ValueError("silos answered in a run that is not of this training")
         if told["opened"]:
             made = _transcript(told)
-            vector = made.total(agreement_of(agreed, run), digest)
+            vector = made.total(agreement_of(agreed, str(told["run"])), digest)
             if set(made.vectors) != silos:
                 raise ValueError("the sum is over other silos than it says")
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from fairsilo.arrays import Floats
+from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
+from fairsilo.network.journal import Journal
 from fairsilo.network.transport import Fault, Traffic, Transport
 from fairsilo.network.wire import Ask, Reply, checked
 
@@ -27,6 +29,8 @@ class Collected:
     faults: dict[str, Fault]
     parts: dict[str, Floats] = field(default_factory=dict)
     """What each silo sent, where the server sees it."""
+    paid: Sequence[Release] | None = None
+    """At a witness: what the server had paid for when it had this sum."""
 
 
 @dataclass
@@ -78,8 +82,9 @@ class Aggregate(Protocol):
     patience: Patience
     replays: bool
     """Whether sums come out of transcripts: nobody is asked."""
-    declared: dict[str, Any]
-    """What the server says of the run before its first question; see `witness`."""
+
+    def declare(self, declared: dict[str, Any], journal: Journal) -> None:
+        """What the server says of a training to its witnesses, before the first question."""
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """Ask the silos for vectors of the given length and add them."""
@@ -93,7 +98,9 @@ class Plain:
     def __init__(self, post: Transport, timeout: float, patience: Patience | None = None) -> None:
         self.post, self.timeout, self.traffic = post, timeout, post.traffic
         self.patience = patience or Patience()
-        self.declared: dict[str, Any] = {}
+
+    def declare(self, declared: dict[str, Any], journal: Journal) -> None:
+        """There are no witnesses of sums in the clear."""
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """One exchange, another with those who were lost and came back; a vector that does not fit

@@ -24,7 +24,7 @@ from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.fairness.constraint import Totals
-from fairsilo.network.aggregate import Aggregate
+from fairsilo.network.aggregate import Aggregate, Collected
 from fairsilo.network.federation_file import FederationFile, scalings_of
 from fairsilo.network.journal import Entry, Journal
 from fairsilo.network.lies import Earlier
@@ -256,6 +256,7 @@ class Network:
         self._before(problem, question)
         before = replace(self.gather.traffic)
         collected = self.gather.collect(ask, self.silos, question.length(problem))
+        self._after(collected)
         lost = {name: fault.why for name, fault in collected.faults.items()}
         need(collected.silos, agreed.minimum_silos, collected.faults)
         self.earlier.judge_each(problem, question, ask.number, collected.parts)
@@ -282,6 +283,9 @@ class Network:
 
     def _before(self, problem: Problem, question: Question) -> None:
         """Hook: private runs charge the ledger here."""
+
+    def _after(self, collected: Collected) -> None:
+        """Hook: what a private run's witness is told of the ledger."""
 
     def _refuse_loss(self, question: Question, lost: dict[str, str]) -> None:
         """Stop where going on without a silo would show what it holds."""

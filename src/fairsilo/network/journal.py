@@ -18,8 +18,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from safetensors.numpy import load, save
 
 from fairsilo.arrays import Floats
@@ -42,6 +44,18 @@ def resumable(folder: Path) -> bool:
         return bool(head["releases"]) or any(folder.glob("*.safetensors"))
     except (OSError, ValueError, TypeError, KeyError):
         return False
+
+
+def sealed(about: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> bytes:
+    """Arrays by name, and what JSON can say, as one file."""
+    return save(arrays, metadata={"entry": json.dumps(about)})
+
+
+def opened(content: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """What `sealed` wrote."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    return json.loads(header["__metadata__"]["entry"]), load(content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +109,6 @@ class Journal:
         """Remove the journal of a run that has its folder: there is nothing left to resume."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def take_back(self) -> None:
-        """Forget the last sum, which witnesses may not have been told: it is asked for again."""
-        if self.old:
-            self._path(len(self.old)).unlink(missing_ok=True)
-            self.old.pop()
-
     @property
     def exhausted(self) -> bool:
         """Whether all entries of an interrupted run have been replayed."""
@@ -137,8 +145,7 @@ class Journal:
         about = {k: v for k, v in asdict(entry).items() if k not in ("vector", "parts")}
         vector = np.zeros(0) if entry.vector is None else entry.vector
         parts = {PART + name: part for name, part in entry.parts.items()}
-        content = save({"vector": vector, **parts}, metadata={"entry": json.dumps(about)})
-        write_atomic(self._path(self.count), content, 0o600)
+        write_atomic(self._path(self.count), sealed(about, {"vector": vector, **parts}), 0o600)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.safetensors"
@@ -185,11 +192,7 @@ class Journal:
 
     def _entry(self, path: Path) -> Entry:
         try:
-            content = path.read_bytes()
-            length = int.from_bytes(content[:8], "little")
-            header = json.loads(content[8 : 8 + length])
-            about = json.loads(header["__metadata__"]["entry"])
-            parts = load(content)
+            about, parts = opened(path.read_bytes())
             vector = parts.pop("vector")
             parts = {name.removeprefix(PART): part for name, part in parts.items()}
             about["traffic"] = Traffic(**about["traffic"])

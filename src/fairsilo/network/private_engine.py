@@ -26,6 +26,7 @@ from fairsilo.dp.budget import accountant
 from fairsilo.engine import FromCells, solver_under_noise
 from fairsilo.engine.loop import drive
 from fairsilo.fairness.constraint import Totals
+from fairsilo.network.aggregate import Collected
 from fairsilo.network.engine import Network
 from fairsilo.question import Cells, NoisyCounts, Outcomes, Problem, Question
 from fairsilo.question.cells import promised
@@ -150,6 +151,12 @@ class PrivateNetwork(Network):
             ledger.charge(release)
         self.ledger.releases += asked
         self.journal.note(self.ledger.releases)
+
+    def _after(self, collected: Collected) -> None:
+        """A witness counts what the server says that it paid for: questions that nobody answered,
+        or of which the witness was not told, cost as well."""
+        if collected.paid is not None:
+            self.ledger.releases = list(collected.paid)
 
     def _refuse_loss(self, question: Question, lost: dict[str, str]) -> None:
         """Whoever is lost, the others' noise is enough: there is nothing to refuse."""

@@ -41,7 +41,6 @@ class Replay:
     def __init__(self, agreed: FederationFile, journal: Journal, baseline: bool) -> None:
         self.agreed, self.journal, self.baseline = agreed, journal, baseline
         self.traffic, self.patience = Traffic(), Patience()
-        self.declared: dict[str, Any] = {}
         self._asks: queue.Queue[Ask | None] = queue.Queue()
         self._sums: queue.Queue[Collected | None] = queue.Queue()
         self._next: Ask | None = None
@@ -74,6 +73,9 @@ class Replay:
     def end(self) -> None:
         """Let the thread go."""
         self._sums.put(None)
+
+    def declare(self, declared: dict[str, Any], journal: Journal) -> None:
+        """The witness was told."""
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """Called by the engine: wait until the sum is there."""

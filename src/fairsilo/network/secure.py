@@ -18,6 +18,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.account import account
 from fairsilo.network.aggregate import Collected, Patience
 from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.journal import Journal
 from fairsilo.network.masked import (
     COUNTS,
     agreement_of,
@@ -52,18 +53,23 @@ class Secure:
         self.patience = patience or Patience()
         self.session = ServerSession(agreement_of(agreed, run))
         self.guard = StaticSumGuard()
-        self.declared: dict[str, Any] = {}
         self.witnesses = Witnesses(post, agreed, timeout)
+
+    def declare(self, declared: dict[str, Any], journal: Journal) -> None:
+        """Every witness is told so with every question."""
+        self.witnesses.begin(declared, journal)
 
     def collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
         """The sum of a question that the witnesses signed, where there are any."""
         if not self.witnesses or ask.purpose == AUDIT:
             return self._collect(ask, silos, length)
-        ask = self.witnesses.signed(ask, self.declared, self.patience)
+        ask = self.witnesses.signed(ask, self.patience)
         collected = self._collect(ask, silos, length)
         opened = not (collected.faults and ask.question.moving and self.agreed.dp is None)
         transcript = self.session.transcript if opened else None
-        self.witnesses.tell(account(ask, collected, self.patience.waited, transcript))
+        run = self.session.agreement.run_id
+        told = account(ask, run, collected, self.patience.waited, transcript)
+        self.witnesses.tell(ask.number, told)
         return collected
 
     def _collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:

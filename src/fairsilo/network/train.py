@@ -58,9 +58,7 @@ def train_over(
     pooled = bool(agreed.protected and pooled_below(options, agreed.table))
     binned = MODELS[options.model](1, 2).binned
     engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * binned
-    if agreed.witnesses and agreed.dp is None and not engine.gather.replays:
-        engine.journal.take_back()
-    engine.gather.declared = {"baseline": baseline, "start": engine.journal.start}
+    engine.gather.declare({"baseline": baseline, "start": engine.journal.start}, engine.journal)
     posed = pose(
         options, agreed.table, engine,
         protected=agreed.protected, groups=agreed.groups, hidden=agreed.hidden,

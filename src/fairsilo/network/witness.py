@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.account import OF, heard
 from fairsilo.network.federation_file import FederationFile
@@ -30,6 +32,8 @@ from fairsilo.secagg import load_node_key
 
 STEP = "witness"
 STATE = "state.json"
+MOST = 1_000_000
+"""Releases of a training that a server may name."""
 
 
 @dataclass
@@ -38,12 +42,14 @@ class Case:
 
     folder: Path
     agreed: FederationFile
-    run: str
     replay: Replay
     state: dict[str, Any]
 
-    def hear(self, record: Record) -> None:
-        """Take the sum of the last question, unless it is known already."""
+    def hear(self, record: Record, paid: list[Release] | None) -> None:
+        """Take the sum of the last question, unless it is known already.
+
+        `paid`: what the server had paid for then, where it tells of its last question.
+        """
         number, expected = int(record[f"{OF}number"]), self.replay.expected()
         if number < expected.number:
             return
@@ -53,9 +59,15 @@ class Case:
                 f"question {expected.number} follows here and the server tells of {number}: this "
                 "witness missed a part of the training, and can sign the next one"
             )
-        found = heard(self.agreed, self.run, expected, bytes.fromhex(digest), record)
-        self.state["paid"] = len(self.replay.journal.releases)
-        self.replay.feed(*found)
+        found, waited = heard(
+            self.agreed, self.state["runs"], expected, bytes.fromhex(digest), record
+        )
+        counted = self.replay.journal.releases
+        if paid is not None:
+            _no_less(paid, counted)
+        self.state["paid"][str(number)] = len(counted if paid is None else paid)
+        self.save()
+        self.replay.feed(replace(found, paid=paid), waited)
 
     def sign(self, ask: Ask, settings: Settings) -> bytes:
         """The signature on a question that follows."""
@@ -92,6 +104,7 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
     ask = Ask.from_record(own) if own else None
     try:
         training, declared = str(record["training"]), json.loads(record["declared"])
+        paid = _released(declared.pop("paid"))
         if set(declared) != {"baseline", "start"}:
             raise ValueError("its declaration has other fields")
     except (KeyError, TypeError, ValueError):
@@ -101,10 +114,11 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
             "under witnesses a training starts where the federation file says: leave `start_from` "
             "out"
         )
-    case = _case(settings, agreed, run, training, declared, ask)
+    told = f"{OF}number" in record
+    case = _case(settings, agreed, run, training, declared, paid, ask, told)
     try:
-        if f"{OF}number" in record:
-            case.hear(record)
+        if told:
+            case.hear(record, None if ask is None else paid)
         content = b"" if ask is None else case.sign(ask, settings)
     except Refusal:
         raise
@@ -114,13 +128,28 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
     return letter(STEP, content=content, refused="")
 
 
+def _no_less(paid: list[Release], counted: list[Release]) -> None:
+    """Refuse a server that forgets what it asked for."""
+    if Counter(counted) - Counter(paid):
+        raise Refusal("the server says that it paid for less than this witness saw it ask")
+
+
+def _released(paid: list[tuple[str, float, int]]) -> list[Release]:
+    """What the server says that earlier runs of the training asked for."""
+    if sum(times for _, _, times in paid) > MOST:
+        raise ValueError("it paid for more than any training asks")
+    return [Release(str(name), float(z)) for name, z, times in paid for _ in range(times)]
+
+
 def _case(
     settings: Settings,
     agreed: FederationFile,
     run: str,
     training: str,
     declared: dict[str, Any],
+    paid: list[Release],
     ask: Ask | None,
+    told: bool,
 ) -> Case:
     """The training, in memory or read back; in another run of Flower's, where that goes on."""
     known = hashlib.sha256(f"{settings.name} {training}".encode()).hexdigest()[:32]
@@ -133,17 +162,24 @@ def _case(
     if case is not None:
         case.replay.end()
         del _CASES[folder]
-    if again:
-        _go_back(folder, state, ask, agreed.dp is not None)
+    if again and ask is not None:
+        _go_back(folder, state, ask, told, agreed.dp is not None)
     journal = journal_of(folder / "journal", agreed, training)
     journal.resumed = not again
-    if not again:
+    here = str(len(journal.old))
+    if told or not again:
         # The question at work is paid for when it is replayed.
-        journal.note(journal.releases[: state["paid"]])
-    state["run"] = run
-    _CASES[folder] = case = Case(
-        folder, agreed, run, Replay(agreed, journal, bool(declared["baseline"])), state
-    )
+        paid = journal.releases[: state["paid"].get(here, 0)]
+    else:
+        # In another run it is paid for again.
+        _no_less(paid, journal.releases)
+    journal.note(paid)
+    state["paid"][here] = len(paid)
+    if again:
+        state["run"] = run
+        state["runs"].append(run)
+    replay = Replay(agreed, journal, bool(declared["baseline"]))
+    _CASES[folder] = case = Case(folder, agreed, replay, state)
     case.save()
     return case
 
@@ -151,7 +187,8 @@ def _case(
 def _read(folder: Path, agreed: FederationFile, declared: dict[str, Any]) -> dict[str, Any]:
     path = folder / STATE
     if not path.exists():
-        return {"run": "", "about": [agreed.fingerprint, declared], "signed": {}, "paid": 0}
+        about = [agreed.fingerprint, declared]
+        return {"run": "", "runs": [], "about": about, "signed": {}, "paid": {}}
     try:
         state: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -161,21 +198,21 @@ def _read(folder: Path, agreed: FederationFile, declared: dict[str, Any]) -> dic
     return state
 
 
-def _go_back(folder: Path, state: dict[str, Any], ask: Ask | None, noisy: bool) -> None:
-    """A run that goes on asks for the last sum again, which it may have lost.
+def _go_back(folder: Path, state: dict[str, Any], ask: Ask, told: bool, noisy: bool) -> None:
+    """A run that goes on may have lost its last sum, and asks for it again; `told`: it tells of
+    the one before.
 
     What was signed stays signed: exact sums are the same again, and so is what follows from them.
     With noise they are not, and silos pay for them.
     """
     kept = sorted((folder / "journal").glob("*.safetensors"))
-    answered = -1 if ask is None else ask.number - 1
-    # The server takes one sum back, and may have lost another.
-    if ask is None or not 0 <= len(kept) - answered <= 2:
+    answered = ask.number - 1
+    if not -told <= len(kept) - answered <= 1:
         raise Refusal(
             f"this witness saw {len(kept)} questions of the training and the server asks question "
-            f"{answered + 1}: start the training anew"
+            f"{ask.number}: start the training anew"
         )
-    for path in kept[max(answered, 0) :]:
+    for path in kept[answered:]:
         path.unlink()
     if noisy:
         signed = state["signed"].items()
