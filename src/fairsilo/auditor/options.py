@@ -9,7 +9,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.audit import DRAWS
 from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.fairness import NOTIONS
-from fairsilo.run.options import check_seed, choose
+from fairsilo.run.choices import check_seed, choose
 from fairsilo.run.target_options import check_target
 
 ROWS = ("test", "train", "all")

@@ -254,7 +254,7 @@ def _command(name: str, given: dict[str, Any], model: str, seeds: int, solver: s
 
 
 def _known(option: str, value: str, known: tuple[str, ...]) -> None:
-    from fairsilo.run.options import choose
+    from fairsilo.run.choices import choose
 
     choose(option, value, known)
 

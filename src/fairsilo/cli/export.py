@@ -41,7 +41,7 @@ def export(
     from fairsilo.cli.out import check_file, check_out
     from fairsilo.data import write_atomic
     from fairsilo.run import load
-    from fairsilo.run.options import choose
+    from fairsilo.run.choices import choose
 
     choose("to", to, SUFFIXES)
     if out is None:

@@ -241,7 +241,7 @@ def audit(
     space = _opened(folder)
     from fairsilo.cli.audit_show import show_audit
     from fairsilo.network.audit_columns import COLUMNS
-    from fairsilo.run.options import choose
+    from fairsilo.run.choices import choose
 
     if (model is None) == (columns is None):
         raise FairSiloError("give --model, a run folder, or --columns, one of the two")

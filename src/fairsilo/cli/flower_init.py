@@ -77,7 +77,7 @@ def _init(given: dict[str, Any], own: dict[str, Any], more: dict[str, Any]) -> N
     from fairsilo.network.federation_file import readable
     from fairsilo.network.ops.draft import draft_federation_file, draft_table, draft_values
     from fairsilo.network.ops.workspace import make_workspace
-    from fairsilo.run.options import choose
+    from fairsilo.run.choices import choose
 
     if own["data"] is not None:
         choose("data", own["data"], DATASETS)

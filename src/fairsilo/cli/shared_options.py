@@ -120,6 +120,9 @@ OPTIONS: dict[str, Declared] = {
         str, "lr",
         "lr (logistic regression), mlp (network, 8-4) or additive (a curve for each number).", HOW,
     ),
+    "hidden": Declared(
+        Text, None, "Sizes of the hidden layers of mlp: 32,16. Default 8,4.", HOW
+    ),
     "penalty": Declared(
         Text, None,
         "Pull parameters towards zero: none (the default of lr and mlp), a strength such as 1 "
@@ -236,7 +239,9 @@ LOOKED = (
 )
 """Those that say how a table is read and what its columns are."""
 TABLE = tuple(
-    name for name, one in OPTIONS.items() if one.panel in (DATA, WHO) and name != "client_names"
+    name
+    for name, one in OPTIONS.items()
+    if one.panel in (DATA, WHO) and name not in ("client_names", "weight", "maximum_weight")
 )
 """Those that say which rows there are, and who holds them."""
 
@@ -292,8 +297,19 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
         given_names = values.pop(name, None)
         values[name] = () if given_names is None else names_of(name, given_names)
     if "dp_split" in values:
-        values["dp_split"] = shares(values["dp_split"])
+        values["hidden"] = sizes(values["hidden"])
+    values["dp_split"] = shares(values["dp_split"])
     return Options(**values)
+
+
+def sizes(text: str | None) -> tuple[int, ...] | None:
+    """Whole numbers with commas between them."""
+    try:
+        return None if text is None else tuple(map(int, text.split(",")))
+    except ValueError:
+        raise FairSiloError(
+            f"--hidden {text!r} are no sizes of layers: give whole numbers, such as 32,16"
+        ) from None
 
 
 def shares(text: str) -> tuple[float, float, float]:

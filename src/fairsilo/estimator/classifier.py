@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,39 +13,28 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table
 from fairsilo.errors import FairSiloWarning
-from fairsilo.estimator.declared import (
-    declared_classes,
-    declared_clients,
-    declared_features,
-    declared_groups,
-    known_rows,
-    read_as,
-)
 from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.fitted_state import Kept
-from fairsilo.estimator.inputs import classes_of, clients_of, sensitive_of, table_of
+from fairsilo.estimator.given import given
+from fairsilo.estimator.inputs import table_of
 from fairsilo.estimator.outcome import Fitted, train
-from fairsilo.estimator.problem import Compared, prepare, warn_of_nobody
 from fairsilo.estimator.results import Results, described
-from fairsilo.estimator.settings import options_of, seed_of, without_limits
+from fairsilo.estimator.settings import seed_of
 from fairsilo.estimator.terms import terms_of
 from fairsilo.export.onnx import to_onnx
 from fairsilo.fairness import DEFAULT, Notion
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS, Method
-from fairsilo.method.fedavg import fedavg
 from fairsilo.model import Model
 from fairsilo.predictor.base import scores_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.private import mechanism_of
 from fairsilo.solver import Solver, Status
-from fairsilo.threshold import FEWEST
 
 
 def _has_scores(estimator: FedFairClassifier) -> bool:
@@ -88,10 +77,14 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         - ``thresholds``: the same with a threshold for each group, within `target_deo`.
         - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, its own schedule. Its
           adversary does not see columns of X that have the name of `sensitive_features`.
+    after : str, default=None
+        What ``eo``, ``ceo`` and ``thresholds`` repair: ``fedavg`` (None) or another method.
     model : {"lr", "mlp", "additive"} or callable, default="lr"
-        Logistic regression (multinomial for several classes), a network with hidden layers of 8
-        and 4 ReLU units, an additive model (``additive``: a curve for each number, a value for each
-        category, and pairs of them), or a function from (features, classes) to a Model.
+        Logistic regression (multinomial for several classes), a network of ReLU units, an additive
+        model (``additive``: a curve for each number, a value for each category, and pairs of
+        them), or a function from (features, classes) to a Model.
+    hidden : tuple of int, default=None
+        The sizes of the network's hidden layers, such as ``(32, 16)``; None is ``(8, 4)``.
     penalty : {"none", "auto", "validation"} or float, default=None
         Half the sum of squared weights times this number is added to the sum of all rows' losses,
         so that it is 1 / C of scikit-learn. ``auto`` chooses it by AIC while the model without a
@@ -131,6 +124,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     target_confidence : float, default=None
         Promise the target for the population with this confidence: models are tested on a fifth of
         every client's rows, set aside. An error says how many rows that takes.
+    class_weight : dict or "balanced", default=None
+        What a row of each class weighs in the objective, beside `sample_weight`; ``balanced``
+        gives all classes the same weight in all. Limits do not change. None is 1 for all.
     decide_at : float or str, default=None
         Of two classes, from which probability of ``classes_[1]`` on that is predicted: a number,
         or chosen on the training rows by ``"balanced-accuracy"``, ``"f1"`` or ``"share=0.2"`` (a
@@ -152,6 +148,8 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         neither are missing.
     classes : list, default=None
         With `dp_epsilon`, all classes of y. Rows of others are left out.
+    maximum_weight : float, default=None
+        With `dp_epsilon` and `sample_weight`, the largest weight; larger ones count as it.
     client_names : list, default=None
         With `dp_epsilon` and `clients`, all their names. Rows of others are left out.
 
@@ -207,7 +205,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     epsilon: Any = None
     _: KW_ONLY
     method: str | Method = DEFAULT_METHOD.name
+    after: str | None = None
     model: str | Callable[[int, int], Model] = "lr"
+    hidden: Any = None
     penalty: str | float | None = None
     pairs: str | int | None = None
     solver: str | Solver | None = None
@@ -220,6 +220,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     target_deo: float | None = None
     target_by: str = "proxy"
     target_confidence: float | None = None
+    class_weight: Any = None
     decide_at: float | str | None = None
     max_rounds: int | None = None
     random_state: Any = None
@@ -228,13 +229,22 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     bounds: Any = None
     classes: Any = None
     client_names: Any = None
+    maximum_weight: float | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, clients: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        clients: Any = None,
+    ) -> Self:
         """Train on the rows of all clients.
 
         Parameters
@@ -243,6 +253,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
             Columns of any type; missing cells are allowed, infinite ones are not.
         y : array-like of shape (n_samples,)
             The classes, at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight 3 counts as three rows, in the objective and in the limits; one of
+            weight 0 is left out. None weighs all rows the same.
         sensitive_features : Series, DataFrame or array, default=None
             The group of every row; of several columns the intersections count.
         clients : array-like of shape (n_samples,), default=None
@@ -253,37 +266,11 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         self : FedFairClassifier
             The fitted classifier.
         """
-        options = options_of(self.get_params(deep=False))
-        private = options.dp_epsilon is not None
-        # y before X: validating y alone makes scikit-learn forget the names of X's columns.
-        self.classes_, codes = declared_classes(self.classes, y) if private else classes_of(self, y)
-        frame = table_of(self, X, reset=True)
-        check_consistent_length(frame, codes)
+        rows = given(self, X, y, sensitive_features, clients, sample_weight)
         with as_value_errors():
-            if private:
-                holders = declared_clients(clients, len(frame), self.client_names)
-            else:
-                holders = clients_of(clients, len(frame), options.method)
-            compared = self._compared(sensitive_features, len(frame), options.method, private)
-            if not compared.protected and METHODS[options.method].shared:
-                options = without_limits(options, fedavg.name)
-            classes = self.classes_.tolist()
-            declared = mechanism = None
-            if private:
-                # A sum over fewer than three clients does not hide their values.
-                noise = "shared" if len(holders[1]) >= FEWEST else "full"
-                options = replace(options, dp_noise=noise)
-                mechanism = mechanism_of(options)
-                declared = declared_features(frame, self.bounds)
-                known = known_rows(codes, holders[0])
-                frame, codes = read_as(frame[known], declared), codes[known]
-                holders = (holders[0][known], holders[1])
-                compared = replace(compared, s=compared.s[known])
-            rows = (frame, codes, classes, compared, holders)
-            prepared = prepare(*rows, options, declared, mechanism)
-            fitted = train(options, prepared, classes, mechanism)
-            self._keep(fitted.prepared, fitted, options)
-        if not self.converged_ and not METHODS[options.method].own_solver and self.dp_ is None:
+            fitted = train(rows.options, rows.prepare(), rows.classes, rows.mechanism)
+            self._keep(fitted.prepared, fitted, rows.options)
+        if not self.converged_ and not METHODS[rows.options.method].own_solver and self.dp_ is None:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
                 ConvergenceWarning,
@@ -345,24 +332,6 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self)
         with as_value_errors():
             return to_onnx(self._kept.saved())
-
-    def _compared(self, sensitive_features: Any, rows: int, method: str, private: bool) -> Compared:
-        """The groups of the rows and their constraints; without groups there are none."""
-        if sensitive_features is not None:
-            compared = (declared_groups if private else Compared.of)(
-                *sensitive_of(sensitive_features, rows),
-                self.classes_.tolist(),
-                groups=self.groups,
-                protected_class=self.protected_class,
-            )
-            if METHODS[method].one_pair and len(compared.protected) > 1:
-                raise ValueError(
-                    f"method {method!r} has one protected_class but {self.protected_class!r} are "
-                    "several: name one, or use method='fedfair'"
-                )
-            return compared
-        warn_of_nobody(method)
-        return Compared.nobody(rows)
 
     def _keep(self, prepared: Prepared, fitted: Fitted, options: Options) -> None:
         """Set the attributes that describe the fit."""

@@ -62,7 +62,7 @@ def train(
         problem = settled.problem
         trained = decided(options.decide_at, problem, train_by(options, settled, engine), engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
-        tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed)
+        tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed, rows.weight)
         reason, dp = explain(problem, trained, tally, prepared), None
         common = int(np.argmax(tally.cells.sum(axis=0)))
         why = worth(tally, prepared.schema.classes, common)["why"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairsilo.arrays import Ints
+from fairsilo.arrays import Floats, Ints
 from fairsilo.data import Schema, infer_schema
 from fairsilo.data.columns import vocabulary
 from fairsilo.data.groups import POOLED, with_groupless
@@ -89,6 +89,7 @@ def prepare(
     options: Options,
     declared: tuple[Feature, ...] | None = None,
     mechanism: Mechanism | None = None,
+    weight: Floats | None = None,
 ) -> Prepared:
     """Infer the schema, then as for every training; all rows are training rows.
 
@@ -103,6 +104,7 @@ def prepare(
         groups=compared.chosen,
         hidden=compared.columns,
         mechanism=mechanism,
+        weight=weight,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from fairsilo.estimator.fitted_state import Kept
 from fairsilo.run import store
 
 PARAMETERS = (
-    *("method", "model", "solver", "estimator"),
+    *("method", "after", "model", "solver", "estimator"),
     *("against", "pool", "notion", "target_deo", "target_by", "target_confidence"),
     *("decide_at", "penalty", "pairs", "dp_epsilon", "dp_delta"),
 )
@@ -47,6 +47,8 @@ def load(folder: str | Path) -> FedFairClassifier:
         groups=list(described["groups"]),
         max_rounds=options["rounds"],
         random_state=options["seed"],
+        class_weight=_costs(options.get("class_weight"), classes),
+        maximum_weight=options.get("maximum_weight"),
         **declared,
     )
     clf.classes_ = classes
@@ -63,6 +65,14 @@ def load(folder: str | Path) -> FedFairClassifier:
     clf._described = {key: value for key, value in described.items() if key != "kind"}
     clf._keep_model(Kept.of(saved.encoder, saved.predictors, *named))
     return clf
+
+
+def _costs(given: Any, classes: npt.NDArray[Any]) -> Any:
+    """The weights of classes, which a run folder names as texts."""
+    if given is None or isinstance(given, str):
+        return given
+    values = {str(value): value for value in classes.tolist()}
+    return {values.get(name, name): weight for name, weight in given}
 
 
 def _values(classes: Sequence[str]) -> npt.NDArray[Any]:

@@ -1,6 +1,6 @@
 """Convert the estimator's parameters to the options of a run, which checks both alike."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -11,7 +11,8 @@ from fairsilo.estimator.errors import as_value_errors
 from fairsilo.estimator.inputs import texts_of
 from fairsilo.fairness import Notion
 from fairsilo.method import Method
-from fairsilo.run.options import EPSILON, LARGEST_SEED, Options
+from fairsilo.run.choices import LARGEST_SEED
+from fairsilo.run.options import EPSILON, Options
 from fairsilo.solver import Solver
 
 KINDS: dict[str, tuple[Any, str]] = {
@@ -25,6 +26,10 @@ KINDS: dict[str, tuple[Any, str]] = {
     "pairs": ((str, Integral), "None, a number of pairs, or a text such as 'age:hours,sex:race'"),
     "estimator": (str, "'pooled' or 'mean'"),
     "solver": ((str, Solver), "None, 'newton', 'lbfgs', 'agp', or a solver"),
+    "after": (str, "None, or what eo and ceo repair, such as 'fedfair'"),
+    "hidden": (Sequence, "None, or sizes of hidden layers, such as (32, 16)"),
+    "class_weight": ((str, Mapping), "None, 'balanced', or a dict of classes and numbers"),
+    "maximum_weight": (Real, "None or the largest sample_weight, such as 10"),
     "decide_at": ((Real, str), "None, a probability, 'balanced-accuracy', 'f1' or 'share=0.2'"),
     "max_rounds": (Integral, "None or a whole number"),
     "against": (str, "'pairs' or 'rest'"),
@@ -38,6 +43,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 }
 SAME = (
     "method",
+    "after",
     "model",
     "penalty",
     "pairs",
@@ -49,14 +55,17 @@ SAME = (
 )
 """Parameters that are options as they are."""
 OPTIONAL = (
-    "decide_at",
+    *("decide_at", "after", "hidden", "class_weight", "maximum_weight"),
     *("epsilon", "penalty", "pairs", "solver", "max_rounds", "pool"),
     *("target_deo", "target_confidence", "dp_epsilon"),
 )
 
 
-def options_of(parameters: dict[str, Any]) -> Options:
-    """Check the parameters: TypeError for a wrong type, ValueError for a wrong value."""
+def options_of(parameters: dict[str, Any], weighted: bool = False) -> Options:
+    """Check the parameters: TypeError for a wrong type, ValueError for a wrong value.
+
+    `weighted`: whether rows have weights.
+    """
     for name, (kind, wanted) in KINDS.items():
         value = parameters[name]
         if value is None and name in OPTIONAL:
@@ -82,6 +91,10 @@ def options_of(parameters: dict[str, Any]) -> Options:
             target_deo=None if target is None else float(target),
             target_confidence=None if confidence is None else float(confidence),
             decide_at=None if parameters["decide_at"] is None else str(parameters["decide_at"]),
+            weight="sample_weight" if weighted else None,
+            maximum_weight=parameters["maximum_weight"],
+            class_weight=_costs(parameters["class_weight"]),
+            hidden=parameters["hidden"],
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
             dp_epsilon=None if private is None else float(private),
@@ -100,6 +113,16 @@ def _limits(epsilon: Any) -> tuple[Any, tuple[tuple[str, float], ...]]:
         names = pair if isinstance(pair, tuple) else (pair,)
         single.append((":".join(texts_of(names)), float(limit)))
     return EPSILON, tuple(single)
+
+
+def _costs(given: Any) -> Any:
+    """The weights of classes, named as in the schema."""
+    if not isinstance(given, Mapping):
+        return given
+    for name, weight in given.items():
+        if not isinstance(weight, Real) or isinstance(weight, bool | np.bool_):
+            raise TypeError(f"class_weight of {name!r} is {weight!r}: give a number, such as 2")
+    return tuple((str(name), float(weight)) for name, weight in given.items())
 
 
 def seed_of(random_state: Any, *, default: int) -> int:

@@ -191,13 +191,16 @@ def cells_of(
             mean = finite(total.losses[g, c] / draws) if rows else None
             spread = finite(total.squares[g, c] / draws - mean**2) if mean is not None else None
             counts = total.counts[g, c] / len(tallies)
-            if total.rows is None:
+            counted = tallies[0].rows
+            weighted = {} if counted is None else {"counted": counted[g, c].item()}
+            if not weighted:
                 counts = np.rint(counts).astype(int)
             cells.append(
                 {
                     "group": group,
                     "class": name,
                     "rows": rows,
+                    **weighted,
                     "predicted": dict(zip(classes, counts.tolist(), strict=True)),
                     "loss": mean,
                     "loss_std": None if spread is None else float(np.sqrt(max(spread, 0.0))),

@@ -34,7 +34,7 @@ from fairsilo.predictor.thresholds import Thresholds
 from fairsilo.question import Evaluate, Problem
 from fairsilo.question.plausible import Known
 from fairsilo.run import Saved
-from fairsilo.run.options import choose
+from fairsilo.run.choices import choose
 from fairsilo.run.problem import Posed, plan
 
 

@@ -30,6 +30,7 @@ from fairsilo.model import MODELS
 from fairsilo.network.member import Member
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
+from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import Options
 from fairsilo.run.problem import (
     Posed,
@@ -150,6 +151,7 @@ class FederationFile(BaseModel):
                 problem = self.problem(scalings_of(blank_encoder(options, self.table)))
                 for name in filter(None, (self.method, self.after)):
                     METHODS[name].check(problem)
+                check_two_classes(self.decide_at, problem)
                 if "local" in self.asks:
                     check_solver(problem)
         except FairSiloError as error:

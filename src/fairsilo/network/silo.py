@@ -249,7 +249,7 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
 
 def _asked_for(agreed: FederationFile, question: Question) -> bool:
     """Whether the federation's method asks this; every method may train without limits, too."""
-    if isinstance(question, Evaluate) and question.cut != HALF and agreed.decide_at is None:
+    if getattr(question, "cut", HALF) != HALF and agreed.decide_at is None:
         return False
     if isinstance(question, Evaluate) and question.cuts.size and not agreed.spec.decides:
         return False

@@ -40,12 +40,16 @@ def check_decision(text: str) -> float | None:
     return None if share else value
 
 
+def check_two_classes(text: str | None, problem: Problem) -> None:
+    """Refuse a threshold between more than two classes."""
+    if text is not None and problem.classes != 2:
+        raise FairSiloError("`decide_at` is for a label with two classes: leave it out")
+
+
 def decided(text: str | None, problem: Problem, trained: Trained, engine: Any) -> Trained:
     """The model that decides there; `text` as in the options."""
     if text is None or not trained.predictors:
         return trained
-    if problem.classes != 2:
-        raise FairSiloError("`decide_at` is for a label with two classes: leave it out")
     (model,) = trained.predictors
     assert isinstance(model, Plain)
     cut = check_decision(text)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +14,9 @@ from fairsilo.fairness import AGAINST, DEFAULT, NOTIONS
 from fairsilo.method import DEFAULT as DEFAULT_METHOD
 from fairsilo.method import METHODS
 from fairsilo.model import MODELS
+from fairsilo.model.mlp import with_sizes
 from fairsilo.partition import KINDS
+from fairsilo.run.choices import check_after, check_seed, check_start, choose
 from fairsilo.run.decide import check_decision
 from fairsilo.run.private_options import check_private
 from fairsilo.run.target_options import check_limits
@@ -33,7 +33,10 @@ TARGET = 0.05
 TARGET_BY = ("proxy", "search")
 PAIRS, MOST_PAIRS = 10, 100
 PENALTIES = ("none", "auto", "validation")
-LARGEST_SEED = 2**32 - 1
+BY_AIC = (
+    "`penalty` auto needs a model whose Hessian is exact, and the solver newton: give `penalty` a "
+    "number, such as 1, or validation"
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ class Options:
     after: str | None = None
     """What a method that repairs follows; None is plain training."""
     model: str = "lr"
+    hidden: tuple[int, ...] | None = None
+    """Sizes of a network's hidden layers, which become part of the model's name: "mlp-32-16"."""
     penalty: str | float | None = None
     """A strength, or how it is chosen (`PENALTIES`); None is the model's own default."""
     pairs: str | int | None = None
@@ -126,7 +131,8 @@ class Options:
         for name, known in (("method", METHODS), ("model", MODELS), ("notion", NOTIONS)):
             object.__setattr__(self, name, known.name_of(getattr(self, name)))
         choose("method", self.method, METHODS)
-        self._check_after()
+        check_after(self)
+        object.__setattr__(self, "model", with_sizes(self.model, self.hidden))
         choose("model", self.model, MODELS)
         choose("estimator", self.estimator, ESTIMATORS)
         choose("partition", self.partition, KINDS)
@@ -145,16 +151,7 @@ class Options:
             raise FairSiloError(f"`alpha` is {self.alpha}: give a number above 0, such as 0.5")
         if self.rounds is not None and self.rounds < 1:
             raise FairSiloError(f"`rounds` is {self.rounds}: give at least 1")
-        if self.start_from is not None and METHODS[self.after or self.method].alone:
-            raise FairSiloError(
-                f"`start_from` is one model, and {self.method} trains one for every client: leave "
-                "it out"
-            )
-        if self.start_from is not None and MODELS[self.model](1, 2).binned:
-            raise FairSiloError(
-                f"`start_from` is not for `model` {self.model}, whose steps are found anew from "
-                "the rows: leave it out"
-            )
+        check_start(self)
         check_seed(self.seed)
         self._check_decision()
         self._check_shares()
@@ -169,23 +166,6 @@ class Options:
         if self.dp_epsilon is not None:
             choose("dp_noise", self.dp_noise, NOISE)
             check_private(self, self.dp_epsilon)
-
-    def _check_after(self) -> None:
-        """Validate what a method that repairs follows."""
-        if self.after is None:
-            return
-        repairs = [name for name, one in METHODS.items() if one.repair is not None]
-        choose("after", self.after, [name for name in METHODS if name not in repairs])
-        if self.method not in repairs:
-            raise FairSiloError(
-                f"`after` is for methods that repair a trained model, {', '.join(repairs)}, "
-                f"and not for {self.method}: leave it out"
-            )
-        if METHODS[self.method].decides and METHODS[self.after].own_models:
-            raise FairSiloError(
-                f"method {self.method} is for one model and {self.after} has one for every "
-                "client: give another `after`"
-            )
 
     def _check_decision(self) -> None:
         """Validate where the model decides."""
@@ -316,6 +296,9 @@ class Options:
             raise FairSiloError(f"`penalty` is {strength}: give a number of at least 0, such as 1")
         if strength is None:
             return
+        exact = MODELS[self.model](1, 2).linear and self.solver_name in (None, "newton")
+        if strength == "auto" and not exact:
+            raise FairSiloError(BY_AIC)
         trains = METHODS[self.after or self.method]
         if not trains.penalised:
             raise FairSiloError(
@@ -327,19 +310,3 @@ class Options:
                 f"`penalty` {strength} looks at exact sums, which `dp_epsilon` forbids: give a "
                 "number, such as 1"
             )
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that some generator of random numbers does not take."""
-    if not 0 <= seed <= LARGEST_SEED:
-        raise FairSiloError(f"`seed` is {seed}: give a whole number from 0 to {LARGEST_SEED}")
-
-
-def choose(option: str, value: str, known: Iterable[str]) -> None:
-    """Refuse a value that is not one of the known ones, and name the nearest."""
-    known = tuple(known)
-    if value in known:
-        return
-    near = difflib.get_close_matches(value, known, n=1)
-    hint = f", perhaps {near[0]!r}" if near else ""
-    raise FairSiloError(f"`{option}` {value!r} is unknown: choose one of {', '.join(known)}{hint}")

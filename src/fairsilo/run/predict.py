@@ -10,7 +10,7 @@ from fairsilo.data import build_labels, read_table, write_atomic
 from fairsilo.data.columns import column
 from fairsilo.data.dialect import Dialect
 from fairsilo.predictor.committee import Committee
-from fairsilo.run.options import check_seed
+from fairsilo.run.choices import check_seed
 from fairsilo.run.store import Saved, load
 
 

@@ -23,7 +23,8 @@ from fairsilo.method import METHODS
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Problem, Round
 from fairsilo.run.crossing import named, strongest
-from fairsilo.run.options import Options
+from fairsilo.run.decide import check_two_classes
+from fairsilo.run.options import BY_AIC, Options
 from fairsilo.run.penalty import first_penalty
 from fairsilo.run.problem import Posed, plan
 from fairsilo.solver import Newton, Order, Outcome
@@ -74,6 +75,7 @@ def settle(
     """The problem with its pairs and its penalty; without `learn` there are no pairs."""
     for name in filter(None, (options.method, options.after)):
         METHODS[name].check(problem)
+    check_two_classes(options.decide_at, problem)
     wanted = options.crossed if learn is not None else None
     if wanted and isinstance(wanted, int):
         problem = _roughly(problem)
@@ -150,10 +152,7 @@ def _by_aic(
     problem: Problem, penalty: Penalty, engine: Engine, before: Penalty | Choosing | None = None
 ) -> Settled:
     if not problem.model.linear or not isinstance(problem.solver, Newton):
-        raise FairSiloError(
-            "`penalty` auto needs a model whose Hessian is exact, and the solver newton: give "
-            "`penalty` a number, such as 1, or validation"
-        )
+        raise FairSiloError(BY_AIC)
     kept = before.strengths if isinstance(before, Penalty) else ()
     more = len(penalty.terms) - len(kept)
     if kept:

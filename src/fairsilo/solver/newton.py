@@ -68,7 +68,8 @@ class Newton:
     order: ClassVar[Order] = Order.SECOND
 
     tolerance: float = 1e-6
-    ridge: float = 1e-9
+    ridge: float = 1e-7
+    """Where the rows say nothing, rounding errors move theta by up to 1e-16 / ridge."""
     rho: float = 1.0
     rho_max: float = 1e6
     watch: int = 4

@@ -1,0 +1,66 @@
+"""Checks of single options: a name that is known, a seed, what a training follows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from fairsilo.errors import FairSiloError
+from fairsilo.method import METHODS
+from fairsilo.model import MODELS
+
+if TYPE_CHECKING:
+    from fairsilo.run.options import Options
+
+LARGEST_SEED = 2**32 - 1
+
+
+def check_after(options: Options) -> None:
+    """Validate what a method that repairs follows."""
+    if options.after is None:
+        return
+    repairs = [name for name, one in METHODS.items() if one.repair is not None]
+    choose("after", options.after, [name for name in METHODS if name not in repairs])
+    if options.method not in repairs:
+        raise FairSiloError(
+            f"`after` is for methods that repair a trained model, {', '.join(repairs)}, "
+            f"and not for {options.method}: leave it out"
+        )
+    if METHODS[options.method].decides and METHODS[options.after].own_models:
+        raise FairSiloError(
+            f"method {options.method} is for one model and {options.after} has one for every "
+            "client: give another `after`"
+        )
+
+
+def check_start(options: Options) -> None:
+    """Validate that there is one model to start from."""
+    if options.start_from is None:
+        return
+    if METHODS[options.after or options.method].alone:
+        raise FairSiloError(
+            f"`start_from` is one model, and {options.method} trains one for every client: leave "
+            "it out"
+        )
+    if MODELS[options.model](1, 2).binned:
+        raise FairSiloError(
+            f"`start_from` is not for `model` {options.model}, whose steps are found anew from "
+            "the rows: leave it out"
+        )
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that some generator of random numbers does not take."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise FairSiloError(f"`seed` is {seed}: give a whole number from 0 to {LARGEST_SEED}")
+
+
+def choose(option: str, value: str, known: Collection[str]) -> None:
+    """Refuse a value that is not one of the known ones, and name the nearest."""
+    if value in known:
+        return
+    known = tuple(known)
+    near = difflib.get_close_matches(value, known, n=1)
+    hint = f", perhaps {near[0]!r}" if near else ""
+    raise FairSiloError(f"`{option}` {value!r} is unknown: choose one of {', '.join(known)}{hint}")
