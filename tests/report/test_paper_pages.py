@@ -66,8 +66,8 @@ def reproduced(folder: Path) -> str:
     theorems = pd.DataFrame(
         [
             {
-                "clients": clients, "draws": 2000, "promised": 0.75, "variance": 0.07,
-                "sigma_avg2_over_n": 0.066,
+                "scenario": "unequal", "clients": clients, "draws": 2000, "promised": 0.75,
+                "variance": 0.07, "sigma_avg2_over_n": 0.066, "held_zero": 1.0,
                 **{f"{key}_fedfair": value for key, value in bound.items()},
                 **{f"{key}_lco": value for key, value in bound.items()},
             }

@@ -7,9 +7,9 @@ from fairsilo.experiment.choice import SPLITS
 from fairsilo.experiment.markdown import results_page
 from fairsilo.experiment.paired import paired_tests, seeds_table
 from fairsilo.experiment.paper_page import reproduce_page
-from fairsilo.experiment.reproduce import THEOREMS
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import build, verdict
+from fairsilo.experiment.theorems_words import THEOREMS
 
 
 def as_csv(frame: pd.DataFrame) -> str:

@@ -16,12 +16,13 @@ from fairsilo.experiment.choice import FOLD_SPLITS
 from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
 from fairsilo.experiment.results import Results, cores, cross_validated
 from fairsilo.experiment.theorems import check
+from fairsilo.experiment.theorems_trained import check_trained
+from fairsilo.experiment.theorems_words import THEOREMS, TRAINED
 from fairsilo.method import Trained
 
 Say = Callable[[str, int, int, float], None]
 """Called before each part: its name, parts begun before, all parts, seconds left (or -1)."""
 
-THEOREMS = "theorems.csv"
 AT_ONCE = 4
 """The most cells to compute at a time; each holds its data twice for every seed (0.4 GB for five of
 ADULT), on a GPU until its AF is finished."""
@@ -137,7 +138,8 @@ def run_parts(
                 compute(tables, method)
 
     def check_theorems() -> None:
-        write_atomic(results.folder / THEOREMS, check().to_csv(index=False).encode())
+        for name, table in ((THEOREMS, check), (TRAINED, check_trained)):
+            write_atomic(results.folder / name, table().to_csv(index=False).encode())
 
     aside: list[Future[None]] = []
     pool, beside = (ThreadPoolExecutor(count) for count in (min(AT_ONCE, cores()), AT_ONCE))
