@@ -80,12 +80,25 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
             "model": "mlp",
             "table": {"numbers": 50},
         },
+        "model additive without pairs": {"model": "additive", "pairs": "0"},
+        "model additive with named pairs": {"model": "additive", "pairs": "x0:x1"},
+    },
+    "penalty": {
+        "default penalty": {},
+        "penalty of a given strength": {"penalty": "1"},
+        "penalty by AIC": {"penalty": "auto"},
+        "penalty by validation": {"penalty": "validation"},
     },
     "solver": {
         "default solver": {},
         **{f"solver {name}": {"solver": name} for name in SOLVERS},
     },
     "estimator": {f"estimator {name}": {"estimator": name} for name in ("pooled", "mean")},
+    "decision": {
+        "decides at 0.5": {},
+        "decides at a given probability": {"decide_at": "0.3"},
+        "decides where F1 is best": {"decide_at": "f1"},
+    },
     "privacy": {"exact sums": {}, "differential privacy": {"dp_epsilon": 4.0}},
 }
 """Of every factor, its values as changes of the options; the first is the default."""

@@ -40,7 +40,8 @@ class Reasons:
         for option in ("method", "notion", "model", "solver"):
             if settings.get(option):
                 why = re.sub(rf"(?<![\w-]){settings[option]}(?![\w-])", option.upper(), why)
-        why = re.sub(rf"^method {settings.get('after')} ", "method METHOD ", why)
+        after = settings.get("after")
+        why = re.sub(rf"(^method|, and|and not for) {after}(?![\w-])", r"\1 METHOD", why)
         why = re.sub(rf"(?<=not by )({'|'.join(SOLVERS)})", "SOLVER", why)
         why = re.sub(r"(?<=there are )\d+|(?<=label has )\d+", "N", why)
         return self.numbers.setdefault(why, len(self.numbers) + 1)
