@@ -20,11 +20,12 @@ from fairsilo.engine import Pooled, solve_many
 from fairsilo.errors import FairSiloError
 from fairsilo.estimator.picture import Picture
 from fairsilo.method.fedavg import unconstrained
+from fairsilo.predictor.base import Plain
 from fairsilo.run import Options, execute
 from fairsilo.run.penalty import first_penalty
 from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import plan
-from fairsilo.run.terms import _coarse_labels
+from fairsilo.run.terms import _coarse_labels, terms_of
 
 
 def table(n: int = 600, seed: int = 0) -> pd.DataFrame:
@@ -132,6 +133,22 @@ def test_bands_cover_curves_of_known_shape() -> None:
     assert 0.9 <= np.mean(inside) <= 0.995
 
 
+def test_a_model_that_diverged_has_no_terms(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    table(100).to_csv(path, index=False)
+    asked = Options(str(path), label="y", protected_class="1", group="group", clients=2)
+    run = execute(replace(asked, method="fedavg"))
+    outcome, (model,) = run.trained.outcome, run.trained.predictors
+    assert isinstance(model, Plain)
+    encoder, size = run.prepared.encoder, len(outcome.theta)
+    lost = replace(run.trained, predictors=(Plain(model.model, np.full(size, np.nan)),))
+    assert terms_of(encoder, lost, outcome, None, 80.0) == []
+    for wrong in (np.full((size, size), np.nan), np.zeros((size, size))):
+        (first, *_) = terms_of(encoder, run.trained, replace(outcome, hess=wrong), None, 80.0)
+        assert "low" not in first
+        assert np.isfinite(first["height"]).all()
+
+
 def test_coarse_steps_have_joined_names() -> None:
     steps = Steps((1.0, 2.0, 3.0), (), True)
     block = Block("x", steps.labels, 0, steps)
@@ -150,6 +167,9 @@ def test_the_picture_tells_what_the_limit_changed(tmp_path: Path) -> None:
     clf.plot().save(tmp_path / "plot.html")
     page = (tmp_path / "plot.html").read_text()
     assert all(words in page for words in ("x &amp; colour", "without the limit", "95% band"))
+    found = clf._described["terms"]
+    weight = [max(one["importance"], one["free_importance"]) for one in found]
+    assert weight == sorted(weight, reverse=True)
     curve = next(one for one in clf._described["terms"] if one["name"] == "x")
     assert np.ptp(curve["height"]) < np.ptp(curve["free"])
     assert all(low <= at <= high for low, at, high in zip(

@@ -26,15 +26,16 @@ from fairsilo.data import Encoder
 from fairsilo.data.binned import Block
 from fairsilo.data.hot import labels_of
 from fairsilo.data.schema import Number
+from fairsilo.evaluate.intervals import LEVEL, quantile
 from fairsilo.method import Trained
 from fairsilo.predictor.base import Plain
 from fairsilo.solver import Outcome
 from fairsilo.solver.penalty import Penalty
+from fairsilo.solver.strengths import Choosing
 
-DEVIATIONS = 1.959963984540054
-"""Of a normal distribution to either side, for 95 %."""
 DIGITS = 6
 """What is stored of a number."""
+Form = Penalty | Choosing | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +47,14 @@ class Free:
     covariance: Floats | None
 
     @classmethod
-    def of(cls, outcome: Outcome, penalty: object, rows: float) -> Free:
+    def of(cls, outcome: Outcome, penalty: Form, rows: float) -> Free:
         """From its training; without second-order sums there is no covariance."""
-        theta, whole = np.asarray(outcome.theta), outcome.hess
-        if whole is None or not np.isfinite(whole).all():
+        theta, known = np.asarray(outcome.theta), outcome.hess
+        # The intercept's curvature is the mean of p (1 - p): zero where every row is decided.
+        if known is None or not np.isfinite(known).all() or known[0, 0] <= 0:
             return cls(theta, None, None)
-        whole = np.array(whole)
-        form = penalty.matrix if isinstance(penalty, Penalty) else np.zeros(len(theta))
+        whole = np.array(known)
+        form = np.zeros(len(theta)) if penalty is None else penalty.matrix
         hess = whole - (np.diag(form) if form.ndim == 1 else form)
         # All one-hot columns of a category and the intercept are linearly dependent; a difference
         # of two heights does not depend on this.
@@ -61,7 +63,7 @@ class Free:
 
 
 def terms_of(
-    encoder: Encoder, trained: Trained, free: Outcome | None, penalty: object, rows: float
+    encoder: Encoder, trained: Trained, free: Outcome | None, penalty: Form, rows: float
 ) -> list[dict[str, Any]]:
     """All terms as plain data, the most important first; none for a model that is no sum."""
     if len(trained.predictors) != 1:
@@ -70,11 +72,16 @@ def terms_of(
     if not isinstance(model, Plain) or not model.model.linear or model.model.outputs > 1:
         return []
     theta = np.asarray(model.theta)
-    without = None if free is None else Free.of(free, penalty, rows)
+    if not np.isfinite(theta).all():
+        return []
+    diverged = free is None or not np.isfinite(free.theta).all()
+    without = None if free is None or diverged else Free.of(free, penalty, rows)
     blocks = blocks_of(encoder)
     lines = () if encoder.binned is not None else encoder.schema.numbers
     found = [_term(block, blocks, block.name in lines, theta, without) for block in blocks]
-    return sorted(found, key=lambda one: -float(one["importance"]))
+    # What the limit made small is what a reader looks for: the larger of the two counts.
+    weight = [max(one["importance"], one.get("free_importance", 0.0)) for one in found]
+    return [found[k] for k in np.argsort(-np.array(weight), kind="stable")]
 
 
 def blocks_of(encoder: Encoder) -> tuple[Block, ...]:
@@ -127,7 +134,7 @@ def _term(
     found |= {"free": _list(heights), "free_importance": importance(free.theta[at])}
     if free.covariance is not None:
         variance = np.diag(centre @ free.covariance[np.ix_(at, at)] @ centre.T)
-        reach = DEVIATIONS * np.sqrt(np.maximum(variance, 0.0))
+        reach = quantile(LEVEL) * np.sqrt(np.maximum(variance, 0.0))
         found |= {"low": _list(heights - reach), "high": _list(heights + reach)}
     return found
 

@@ -52,7 +52,7 @@ def steps(
     paths: list[Child] = []
     for k, one in reversed(list(enumerate(curves))):
         if len(one.low):
-            outline = _outline(one, along, count, scale, most)
+            outline = _outline(one, count, scale, most)
             paths.append(el("path", d=outline, class_=f"area s{k}", data_series=k))
         path = _stair(one.heights, along, count, scale)
         paths.append(el("path", d=path, class_=f"line s{k} d{k}", data_series=k))
@@ -93,7 +93,7 @@ def _stair(heights: Sequence[float], along: int, count: int, scale: Scale) -> st
     return path
 
 
-def _outline(one: Stair, along: int, count: int, scale: Scale, most: float) -> str:
+def _outline(one: Stair, count: int, scale: Scale, most: float) -> str:
     """The band, step by step."""
     path = ""
     for j, (low, high) in enumerate(zip(one.low, one.high, strict=True)):
