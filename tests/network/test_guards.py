@@ -64,7 +64,7 @@ class Server:
         self.number += 1
         ask = Ask(
             question, self.number, agreed.fingerprint, "fedfair",
-            encoded=True, scalings=self.scalings, training="lie",
+            encoded=True, scalings=self.scalings, training=f"lie {self.run}",
         )  # fmt: skip
         problem = agreed.problem(self.scalings)
         number = self.session.open_round(question.length(problem), question=ask.digest())
@@ -203,6 +203,25 @@ def test_each_kind_of_question_has_an_end(
         reply = reply_to(ask.to_record(), str(town.settings("silo0")), {}, str(number))
         answered += len(unpack(reply["vector"])) > 0
     assert answered == (8 if guarded else 40)
+
+
+def test_questions_come_in_their_order(tmp_path: Path) -> None:
+    """A signed question of an earlier turn of LCO would take the silo's multipliers back."""
+    town = make_town(tmp_path, method="lco", secure_aggregation=False)
+    scalings = np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers))
+
+    def refused(number: int, memory: dict[str, Any], run: str) -> str:
+        ask = Ask(
+            Counts(), number, town.agreed.fingerprint, "lco",
+            encoded=True, scalings=scalings, training="one",
+        )  # fmt: skip
+        return str(reply_to(ask.to_record(), str(town.settings("silo0")), memory, run)["refused"])
+
+    memory: dict[str, Any] = {}
+    assert not any(refused(number, memory, "1") for number in (1, 4, 4, 5))
+    assert refused(4, memory, "1") == "question 4 comes after question 5 of the run"
+    assert refused(3, {}, "2").startswith("question 3 comes after question 5 of the training")
+    assert not refused(4, {}, "2")
 
 
 def test_a_run_names_one_training(tmp_path: Path) -> None:

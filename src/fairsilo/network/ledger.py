@@ -37,6 +37,8 @@ from fairsilo.secagg.static import StaticSumGuard
 
 LATEST = "latest"
 """Beside the kinds of questions of a training: the larger, the later it was asked last."""
+NUMBER = "number"
+"""Beside them, too: the number of its last question."""
 TRAININGS = 500
 """Trainings whose answers are counted, the newest ones."""
 
@@ -125,12 +127,21 @@ def admit_point(
             _write(path, kept)
 
 
-def count(path: Path, training: str, kind: str, most: int) -> bool:
-    """Note that a training is answered a question of this kind, unless it had `most` already."""
+def count(path: Path, training: str, kind: str, most: int, number: int = 0) -> bool:
+    """Note that a training is answered a question of this kind, unless it had `most` already.
+
+    `number`: of the question. A training goes on; a run that is resumed may have lost one sum.
+    """
     with locked(path):
         kept = read(path)
         latest = 1 + max((one.get(LATEST, 0) for one in kept.asked.values()), default=0)
         asked = kept.asked.setdefault(training, {})
+        last = asked.get(NUMBER, 0)
+        if number and number < last - 1:
+            raise Refusal(
+                f"question {number} comes after question {last} of the training: begin another one"
+            )
+        asked[NUMBER] = max(number, last)
         asked[kind] = asked.get(kind, 0) + 1
         asked[LATEST] = latest
         while len(kept.asked) > TRAININGS:

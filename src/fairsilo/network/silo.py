@@ -70,7 +70,8 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     if ask.purpose != AUDIT:
         # What is refused before this costs the training nothing.
         most = allowance(agreed, ask.question)
-        if not count(settings.ledger, _training(settings, ask), ask.kind, most):
+        number = ask.number if ask.training else 0
+        if not count(settings.ledger, _training(settings, ask), ask.kind, most, number):
             raise Refusal(f"a training is answered at most {most} questions of kind {ask.kind!r}")
     opened = _open(settings, agreed, ask, memory)
     # Whether training rows changed must not show where they are private.
@@ -362,12 +363,17 @@ def allowance(agreed: FederationFile, question: Question) -> int:
 
 
 def _pin(memory: Memory, ask: Ask) -> None:
-    """Refuse a training, an encoder or pooled groups that differ from those the run began with.
+    """Refuse a training, an encoder or pooled groups that differ from those the run began with,
+    and a question from before the last one.
 
     Pairs of features may come once, after the curves are trained; the rest stays as it was.
     """
     if memory.setdefault("training", ask.training) != ask.training:
         raise Refusal("the server named another training within a run")
+    last = int(memory.get("number", 0))
+    if ask.number < last:
+        raise Refusal(f"question {ask.number} comes after question {last} of the run")
+    memory["number"] = ask.number
     if not ask.encoded:
         return
     scalings, cells = ask.scalings.tobytes(), ask.cells.tobytes()
