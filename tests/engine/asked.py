@@ -33,7 +33,7 @@ from fairsilo.question import (
     Round,
     Silo,
 )
-from fairsilo.question.agnostic import POINTS, Attack, AttackSums, ColumnSums, Spread, Tilt
+from fairsilo.question.agnostic import POINTS, Attack, AttackSums, ColumnSums, Spread
 from fairsilo.question.base import Promise
 from fairsilo.question.model_sums import flatten
 from fairsilo.solver import Order
@@ -157,7 +157,8 @@ def pack_local(read: Any) -> Floats:
 
 def pack_attack(sums: AttackSums) -> Floats:
     kernels = [sums.kernel, sums.loss_kernel, sums.group_kernel, sums.group_score_kernel]
-    return np.concatenate([*kernels, [sums.loss, sums.score]])
+    grads = [sums.loss_grads.ravel(), sums.group_score_grads.ravel(), sums.score_grad]
+    return np.concatenate([*kernels, [sums.loss, sums.score], *grads])
 
 
 def pack_columns(sums: EncoderSums) -> Floats:
@@ -200,10 +201,6 @@ CASES: dict[str, Case] = {
         lambda read: np.concatenate([read[0].ravel(), 2.0 * read[1].ravel()]),
     ),
     "spread": Case(Spread, pack_spread),
-    "tilt": Case(
-        lambda: Tilt(THETA, POINTS_AT, weighting()),
-        lambda read: np.concatenate([[read.loss, read.covariance], read.grad, read.penalty_grad]),
-    ),
     "attack": Case(lambda: Attack(THETA, POINTS_AT), pack_attack),
     "separate": Case(Separate, no_pack),
     "repair": Case(lambda: Repair("eo", THETA), np.array),

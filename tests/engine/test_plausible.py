@@ -17,7 +17,7 @@ from fairsilo.fairness.notion import comparisons
 from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
 from fairsilo.question import Counts, Evaluate, Local, Problem, Round
-from fairsilo.question.agnostic import POINTS, Attack, Spread, Tilt
+from fairsilo.question.agnostic import POINTS, Attack, Spread
 from fairsilo.question.plausible import Known
 from fairsilo.solver import Newton
 
@@ -110,10 +110,8 @@ def test_honest_questions_of_af_are_plausible() -> None:
         table = rows(rng, 2)
         theta = scale * rng.standard_normal(problem.model.size)
         points = rng.standard_normal(POINTS * problem.model.features)
-        weighting = np.concatenate([[1.0], 5 * rng.random(POINTS), [0.3]])
         accept(problem, Spread(), table)
         accept(problem, Attack(theta, points), table)
-        accept(problem, Tilt(theta, points, weighting), table)
 
 
 def lied(vector: Floats, theta: Floats, target: Floats, k: float, constant: bool) -> Floats:

@@ -1,4 +1,4 @@
-"""AF: the silos' sums against naive formulas, and the linear program against its bounds."""
+"""AF: the silos' sums against naive formulas, the worst weights against other solvers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from operator import add
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 
 from fairsilo.arrays import Floats
 from fairsilo.compute import Array, jax, jnp
 from fairsilo.engine import silos_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
-from fairsilo.method.af import ALPHA_MAX, ROUNDS, STEPS, _Game, af, covariance_row, worst_weights
-from fairsilo.method.fedavg import fedavg
+from fairsilo.method.af import (
+    ALPHA_MAX,
+    PRICE,
+    ROUNDS,
+    STEEP,
+    _Game,
+    af,
+    covariances,
+    price,
+    worst_weights,
+)
 from fairsilo.model import mlp
 from fairsilo.partition.federation import Federation
 from fairsilo.question.agnostic import (
@@ -26,19 +35,12 @@ from fairsilo.question.agnostic import (
     AttackSums,
     ColumnSums,
     Spread,
-    Tilt,
-    TiltSums,
 )
-from fairsilo.solver import Status
+from fairsilo.solver import Order, Query, Status
 from tests.method.tasks import PAIR, biased, posed, problem_of
 
 THETA = np.array([-0.4, 0.8, -0.3, 1.1])
 """Bias first."""
-
-
-def rounds_of(outer: int) -> int:
-    """As many rounds as so many theta steps, and the alpha steps between them, ask for."""
-    return outer * (STEPS + 1) - 1
 
 
 def naive_rows(federation: Federation) -> tuple[Floats, Floats, Floats]:
@@ -96,112 +98,102 @@ def test_the_kernel_is_gaussian() -> None:
     np.testing.assert_allclose(got.loss_kernel, np.log(2) * (1 + np.exp(-25 / 8)))
 
 
-@pytest.mark.parametrize("tau", [0.01, 0.05, 1.0])
-def test_the_program_keeps_its_constraints_and_beats_other_weights(tau: float) -> None:
-    federation = biased(1, [60, 80, 70])
-    n = federation.rows
-    sums, kernel = total(federation)
-    alpha = worst_weights(sums, n, n, tau)
-    assert alpha is not None
-    u, loss, s = naive_rows(federation)
-
-    def gap(weights: Floats) -> float:
-        """(1/n) (sum_j s_j w_j u_j - sbar_w sum_j u_j)."""
-        sbar = np.mean(weights * s)
-        return float((np.sum(s * weights * u) - sbar * np.sum(u)) / n)
-
-    w = kernel @ alpha
-    assert w.sum() == pytest.approx(n)
-    assert ((alpha >= 0) & (alpha <= ALPHA_MAX)).all()
-    assert abs(gap(w)) <= tau + 1e-9
-    assert float(covariance_row(sums, n) @ alpha) == pytest.approx(gap(w))
-    # Other weights within the bounds: corners of the same set in random directions.
-    row = np.array([gap(column) for column in kernel.T])
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        corner = linprog(
-            rng.normal(size=POINTS),
-            A_ub=np.stack([row, -row]),
-            b_ub=[tau, tau],
-            A_eq=kernel.sum(0)[None],
-            b_eq=[n],
-            bounds=(0, ALPHA_MAX),
-        ).x
-        assert corner is not None
-        assert loss @ (kernel @ corner) <= loss @ w + 1e-7
-    even = np.full(POINTS, n / kernel.sum())
-    if tau == 1.0:
-        assert abs(gap(kernel @ even)) <= tau
-        assert loss @ (kernel @ even) < loss @ w
-
-
-def test_an_impossible_program_is_none() -> None:
-    sums, _ = total(biased(2, [50]))
-    assert worst_weights(sums, 50, 50, 1e-3) is not None
-    far = replace(sums, kernel=sums.kernel * 1e-6)
-    assert worst_weights(far, 50, 50, 10.0) is None
-
-
-def test_the_theta_step_descends_the_printed_objective() -> None:
-    federation = biased(3, [12, 30, 21])
-    alpha = np.random.default_rng(1).random(POINTS)
-    silos = game(federation)
-    kernel = naive_kernel(federation, silos.points)
-    w, s = kernel @ alpha, (federation.s == 0) * 1.0
-    sbar = np.mean(w * s)
-    weighting = np.concatenate([[0.0], alpha, [sbar]])
-
-    def objective(theta: Floats) -> float:
-        u = theta[0] + federation.x @ theta[1:]
-        loss = np.logaddexp(0, np.where(federation.y == 1, -u, u))
-        extra = np.mean(((w * s - sbar) * u) ** 2)
-        return float(np.mean(w * loss) + 2 * extra)
-
-    grad, loss, gap = silos.gradient(THETA, weighting)
-    h = 1e-6
-    for k in range(4):
-        step = h * np.eye(4)[k]
-        slope = (objective(THETA + step) - objective(THETA - step)) / (2 * h)
-        assert float(grad[k]) == pytest.approx(slope, rel=1e-5, abs=1e-7)
-    u, row_loss, _ = naive_rows(federation)
-    assert loss == pytest.approx(row_loss.mean())
-    assert gap == pytest.approx(np.mean((w * s - sbar) * u))
-
-
-def test_the_sums_of_a_theta_step_are_what_jax_differentiates() -> None:
-    """With a third group, whose rows weigh in the loss alone, and weights that begin at 0.7."""
+def test_the_gradients_are_what_jax_differentiates() -> None:
+    """With a third group, whose rows weigh in the loss alone."""
     federation = biased(3, [12, 30, 21], groups=3)
-    silos = game(federation)
-    alpha, start, sbar = np.random.default_rng(1).random(POINTS), 0.7, 0.4
-    w = jnp.asarray(start + naive_kernel(federation, silos.points) @ alpha)
+    got, kernel = total(federation)
     in_a, paired = jnp.asarray(federation.s == 0), jnp.asarray(federation.s < 2)
     x, sign = jnp.asarray(federation.x), jnp.where(jnp.asarray(federation.y) == 1, -1.0, 1.0)
 
-    def weighted_loss(theta: Array) -> Array:
-        return jnp.sum(w * jnp.logaddexp(0.0, sign * (theta[0] + x @ theta[1:])))
+    def sums(theta: Array) -> tuple[Array, Array, Array]:
+        u = theta[0] + x @ theta[1:]
+        return jnp.logaddexp(0.0, sign * u) @ kernel, (in_a * u) @ kernel, paired @ u
 
-    def penalty(theta: Array) -> Array:
-        return jnp.sum((paired * (w * in_a - sbar) * (theta[0] + x @ theta[1:])) ** 2)
+    wanted = jax.jit(jax.jacobian(sums))(jnp.asarray(THETA))
+    found = (got.loss_grads, got.group_score_grads, got.score_grad)
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
 
-    asked = Tilt(THETA, silos.points, np.concatenate([[start], alpha, [sbar]]))
-    got: TiltSums = silos.engine.ask(silos.problem, asked)
-    assert got.penalty_grad.shape == (4,)
-    at = jnp.asarray(THETA)
-    np.testing.assert_allclose(got.grad, jax.jit(jax.grad(weighted_loss))(at), rtol=1e-10)
-    np.testing.assert_allclose(got.penalty_grad, jax.jit(jax.grad(penalty))(at), rtol=1e-10)
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_other_weights_are_worse(seed: int) -> None:
+    """Against a general solver of the same program, and the linear program without a price."""
+    rng = np.random.default_rng(seed)
+    gain, kernel = rng.normal(size=POINTS) * 0.01, rng.uniform(0.02, 0.4, POINTS)
+    alpha = worst_weights(gain, kernel)
+    assert kernel @ alpha == pytest.approx(1, abs=1e-9)
+    assert ((alpha >= 0) & (alpha <= ALPHA_MAX)).all()
+    found = gain @ alpha - price(alpha)
+    other = minimize(
+        lambda a: price(a) - gain @ a,
+        np.full(POINTS, 1 / kernel.sum()),
+        jac=lambda a: STEEP * a - gain,
+        bounds=[(0, ALPHA_MAX)] * POINTS,
+        constraints={"type": "eq", "fun": lambda a: kernel @ a - 1, "jac": lambda _: kernel},
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    assert found >= -other.fun - 1e-9
+    free = linprog(-gain, A_eq=kernel[None], b_eq=[1.0], bounds=(0, ALPHA_MAX))
+    assert gain @ alpha <= -free.fun + 1e-12
+    assert gain @ alpha >= -free.fun - PRICE / 2
+
+
+def test_tables_that_no_kernel_reaches_are_refused() -> None:
+    federation = biased(8, [60])
+    far = replace(federation, x=federation.x * 30)
+    with pytest.raises(FairSiloError, match="reach too few rows"):
+        af(*posed(far, epsilon=0.1))
+
+
+def naive_worst(federation: Federation, theta: Floats, points: Floats) -> tuple[float, Floats]:
+    """Loss and covariances under the worst weights, from rows and their weights."""
+    kernel, n = naive_kernel(federation, points), federation.rows
+    u = theta[0] + federation.x @ theta[1:]
+    loss = np.logaddexp(0, np.where(federation.y == 1, -u, u))
+    s = (federation.s == 0) * 1.0
+
+    def covariance(alpha: Floats) -> float:
+        w = kernel @ alpha
+        return float(np.mean((w * s - np.mean(w * s)) * u))
+
+    row = np.array([covariance(one) for one in np.eye(POINTS)])
+    mean = kernel.mean(axis=0)
+    worst = worst_weights(loss @ kernel / n, mean)
+    high, low = worst_weights(row, mean), worst_weights(-row, mean)
+    value = float(np.mean(kernel @ worst * loss)) - price(worst)
+    return value, np.array([covariance(high) - price(high), covariance(low) + price(low)])
+
+
+def test_the_objective_and_its_gradients_are_the_printed_ones() -> None:
+    federation = biased(3, [12, 30, 21])
+    silos = game(federation)
+    silos.silos = silos.engine.clients
+    got = silos.answer(Query(THETA, np.zeros(2)), Order.FIRST)
+    loss, d = naive_worst(federation, THETA, silos.points)
+    assert float(got.loss) == pytest.approx(loss)
+    np.testing.assert_allclose(got.d, d, atol=1e-12)
+    assert got.jac is not None
+    h = 1e-6
+    for k, step in enumerate(h * np.eye(4)):
+        up, down = (naive_worst(federation, THETA + sign * step, silos.points) for sign in (1, -1))
+        assert float(got.grad[k]) == pytest.approx((up[0] - down[0]) / (2 * h), abs=1e-6)
+        np.testing.assert_allclose(got.jac[:, k], (up[1] - down[1]) / (2 * h), atol=1e-6)
 
 
 def test_rows_of_other_groups_have_no_part_in_the_covariance() -> None:
     federation = biased(4, [40, 50], groups=3)
     rest = federation.s == 2
     moved = replace(federation, x=federation.x + 5.0 * rest[:, None])
+    points = game(federation).points
+    found = []
     for one in (federation, moved):
-        silos = game(one)
-        assert silos._counts() == (90, np.sum(~rest), np.sum(federation.s == 0))
-        gap = silos.gradient(THETA, silos.even())[2]
-        u, _, s = naive_rows(federation)
-        want = np.mean((s - s[~rest].mean())[~rest] * u[~rest])
-        assert gap == pytest.approx(want)
+        asked = Attack(THETA, points)
+        vectors = [asked.answer(problem_of(one), silo) for silo in silos_of(one)]
+        sums = asked.read(problem_of(one), reduce(add, vectors))
+        found.append(covariances(sums, int((~rest).sum())))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-12)
 
 
 def test_reference_points_come_from_sums_and_follow_the_columns() -> None:
@@ -241,50 +233,34 @@ def test_the_adversary_does_not_see_the_group_columns() -> None:
     assert (coefficients(federation, ())[1] != coefficients(other, ())[1]).any()
 
 
-@pytest.mark.slow
-def test_client_by_client_and_pooled_train_the_same_model() -> None:
-    federation = biased(6, [30, 45])
-    apart, together = (
-        af(*posed(federation, engine=engine, epsilon=0.05, rounds=rounds_of(4)))
-        for engine in ("clientwise", "pooled")
-    )
-    assert apart.outcome.rounds == together.outcome.rounds == rounds_of(4)
-    np.testing.assert_allclose(apart.outcome.theta, together.outcome.theta, atol=1e-9)
+def test_the_optimum_is_the_same_from_anywhere_and_keeps_to_tau() -> None:
+    """Engines add in another order and other starts take another way: the end is the same."""
+    federation = biased(6, [60, 90])
+    ended = []
+    for engine, start in (("clientwise", 0.0), ("pooled", 0.0), ("pooled", 1.0)):
+        problem, silos = posed(federation, engine=engine, epsilon=0.05, rounds=ROUNDS)
+        moved = replace(problem, model=problem.model.starting_at(np.full(4, start)))
+        outcome = af(moved, silos).outcome
+        assert outcome.status is Status.CONVERGED
+        assert abs(outcome.last.d[0]) == pytest.approx(0.05, abs=1e-4)
+        ended.append(outcome)
+    for one in ended[1:]:
+        assert float(one.last.loss) == pytest.approx(float(ended[0].last.loss), abs=1e-7)
+        np.testing.assert_allclose(one.theta, ended[0].theta, atol=1e-3)
 
 
-@pytest.mark.slow
-def test_rounds_are_queries_and_the_history_shows_the_covariance() -> None:
-    seen: list[int] = []
-    problem, engine = posed(biased(7, [60, 60]), epsilon=0.05, rounds=rounds_of(3))
-    trained = af(problem, engine, lambda k, _: seen.append(k))
-    outcome = trained.outcome
-    assert outcome.rounds == 3 * 10 + 2 == len(outcome.history.loss) == len(seen)
-    assert outcome.status is Status.RUNNING
-    assert outcome.history.d.shape == outcome.history.mu.shape == (32, 1)
-    assert float(outcome.history.loss[0]) == pytest.approx(np.log(2))
-    assert outcome.history.step[10] == outcome.history.step[21] == 0
-    np.testing.assert_allclose(
-        outcome.history.violation, np.maximum(np.abs(outcome.history.d[:, 0]) - 0.05, 0)
-    )
-    first = fedavg(*posed(biased(7, [60, 60])))
-    assert float(outcome.last.loss) > float(first.outcome.last.loss)
-    theta_up, alpha_up = 2 + 2 * 4, 2 + 4 * POINTS
-    assert trained.numbers_up == -(-(30 * theta_up + 2 * alpha_up) // 32)
-
-
-def test_the_schedule_ends_after_twenty_theta_steps_and_has_at_least_one() -> None:
-    assert rounds_of(20) == ROUNDS
-    for rounds, taken in ((1, 10), (ROUNDS + 50, ROUNDS)):
-        problem, engine = posed(biased(7, [60]), epsilon=0.05, rounds=rounds)
-        assert af(problem, engine).outcome.rounds == taken
-
-
-def test_infeasible_programs_are_counted() -> None:
-    federation = biased(8, [60])
-    far = replace(federation, x=federation.x * 30)
-    trained = af(*posed(far, epsilon=0.0, rounds=rounds_of(4)))
-    assert "of 3 alpha steps no weights met tau = 0" in trained.notes[0]
-    assert np.isfinite(trained.outcome.theta).all()
+def test_tau_trades_loss_for_covariance() -> None:
+    federation = biased(7, [80, 80])
+    ended = [af(*posed(federation, epsilon=tau, rounds=ROUNDS)) for tau in (0.02, 0.1, 9.0)]
+    losses = [float(one.outcome.last.loss) for one in ended]
+    found = [float(abs(one.outcome.last.d[0])) for one in ended]
+    assert losses[0] > losses[1] + 1e-3 > losses[2] + 2e-3
+    assert found[0] < found[1] < found[2] < 9.0
+    assert ended[2].outcome.last.mu == 0
+    outcome, (plain,) = ended[0].outcome, ended[0].predictors
+    assert outcome.history.d.shape == outcome.history.mu.shape == (outcome.rounds, 1)
+    np.testing.assert_array_equal(plain.theta, outcome.theta)  # type: ignore[attr-defined]
+    assert ended[0].numbers_up == 4 * POINTS + 2 + (2 * POINTS + 1) * 4
 
 
 def test_networks_many_classes_and_pairs_are_refused() -> None:

@@ -14,37 +14,27 @@ from fairsilo.model import MODELS
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Record
 from fairsilo.question import Part, Problem, Silo
-from fairsilo.question.agnostic import POINTS, SIGMA, Attack, seen_columns
-from fairsilo.solver import Newton
+from fairsilo.question.agnostic import POINTS, Attack, seen_columns
+from fairsilo.solver import Newton, Status
 from tests.network.silos import TownTransport, make_town, simulate, train
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_equals_the_simulation(tmp_path: Path, secure: bool) -> None:
     town = make_town(
-        tmp_path / "town", method="af", rounds=32, epsilon=0.02, secure_aggregation=secure
+        tmp_path / "town", method="af", rounds=ROUNDS, epsilon=0.1, secure_aggregation=secure
     )
     run, events = train(town, TownTransport(town), tmp_path / "journal")
     outcome, expected = run.trained.outcome, simulate(town, tmp_path).trained.outcome
-    assert outcome.rounds == expected.rounds == 32
-    np.testing.assert_allclose(outcome.theta, expected.theta, atol=1e-9)
-    np.testing.assert_allclose(outcome.history.d, expected.history.d, atol=1e-9)
-    assert sum(event["event"] == "round" for event in events) == 32
+    assert outcome.status is expected.status is Status.CONVERGED
+    assert abs(outcome.last.d[0]) == pytest.approx(0.1, abs=1e-4)
+    # Sums are rounded, and the optimum is known to the solver's tolerance.
+    np.testing.assert_allclose(outcome.theta, expected.theta, atol=1e-3)
+    assert float(outcome.last.loss) == pytest.approx(float(expected.last.loss), abs=1e-7)
+    assert sum(event["event"] == "round" for event in events) == outcome.rounds
 
 
-@pytest.mark.slow
-def test_the_whole_schedule_is_that_of_the_simulation(tmp_path: Path) -> None:
-    town = make_town(
-        tmp_path / "town", method="af", secure_aggregation=False, rows=400, rounds=ROUNDS
-    )
-    run = simulate(town, tmp_path, rounds=None)
-    assert run.metrics["rounds"] == ROUNDS == 219
-    assert (POINTS, SIGMA) == (30, 2.0)
-    assert train(town, TownTransport(town), tmp_path / "journal")[0].metrics["rounds"] == ROUNDS
-
-
-@pytest.mark.parametrize("lost_at", [3, 6], ids=["spread", "tilt"])
+@pytest.mark.parametrize("lost_at", [3, 6], ids=["spread", "attack"])
 def test_a_lost_silo_is_left_out(tmp_path: Path, lost_at: int) -> None:
     """The reference points are of four silos, or of three where they were asked for later."""
     town = make_town(tmp_path / "town", method="af", rounds=10, secure_aggregation=False)

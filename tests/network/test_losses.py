@@ -76,21 +76,18 @@ class Fewer(Clientwise):
         return super().ask(problem, question)
 
 
-@pytest.mark.parametrize(
-    ("kind", "time"), [("spread", 1), ("tilt", 1), ("tilt", 14), ("attack", 2)]
-)
+@pytest.mark.parametrize(("kind", "time"), [("spread", 1), ("attack", 1), ("attack", 5)])
 def test_af_goes_on_with_the_silos_that_are_left(tmp_path: Path, kind: str, time: int) -> None:
     """As silos in one process do, of which one leaves before the same question."""
     town = make_town(
-        tmp_path / "town", method="af", rounds=32, epsilon=0.02, secure_aggregation=False
+        tmp_path / "town", method="af", rounds=60, epsilon=0.5, secure_aggregation=False
     )
     run, _ = train(town, TownTransport(town, gone_from(kind, time)), tmp_path / "journal")
     problem = plan(run.options, run.prepared)
     expected = METHODS["af"](problem, Fewer(town, run, kind, time)).outcome
     assert run.client_names == town.agreed.names[:-1]
-    assert run.trained.outcome.rounds == expected.rounds == 32
-    np.testing.assert_allclose(run.trained.outcome.theta, expected.theta, atol=1e-9)
-    np.testing.assert_allclose(run.trained.outcome.history.loss, expected.history.loss, atol=1e-9)
+    assert run.trained.outcome.status is expected.status is Status.CONVERGED
+    np.testing.assert_allclose(run.trained.outcome.theta, expected.theta, atol=1e-6)
     assert run.metrics["train"]["rows"] == without_last(town)
     if kind == "spread":
         return
@@ -102,11 +99,11 @@ def test_af_without_a_silo_that_was_lost_at_once_is_the_simulation_without_it(
     tmp_path: Path,
 ) -> None:
     town = make_town(
-        tmp_path / "town", method="af", rounds=21, epsilon=0.02, secure_aggregation=False
+        tmp_path / "town", method="af", rounds=60, epsilon=0.5, secure_aggregation=False
     )
     run, _ = train(town, TownTransport(town, gone_from("columns", 1)), tmp_path / "journal")
     other = simulate(town, tmp_path, without=(LAST,))
-    np.testing.assert_allclose(run.trained.outcome.theta, other.trained.outcome.theta, atol=1e-9)
+    np.testing.assert_allclose(run.trained.outcome.theta, other.trained.outcome.theta, atol=1e-6)
 
 
 @pytest.mark.parametrize("time", [1, 3, 9])

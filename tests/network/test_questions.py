@@ -26,7 +26,7 @@ from fairsilo.question import (
     Question,
     Round,
 )
-from fairsilo.question.agnostic import POINTS, Attack, Spread, Tilt
+from fairsilo.question.agnostic import POINTS, Attack, Spread
 from tests.network.silos import make_town
 
 SIZE, SEEN = 10, 7
@@ -42,7 +42,6 @@ QUESTIONS: dict[str, Question] = {
     "round of the rest": Round(ZERO, NONE, "second", TOTALS[:5], rest=True, limited=False),
     "local": Local(ZERO, 1.0, 0, TOTALS),
     "spread": Spread(),
-    "tilt": Tilt(ZERO, np.zeros(POINTS * SEEN), np.zeros(POINTS + 2)),
     "attack": Attack(ZERO, np.zeros(POINTS * SEEN)),
     "separate": Separate(),
     "eo": Repair("eo", ZERO),
@@ -60,7 +59,7 @@ QUESTIONS: dict[str, Question] = {
     "outcomes": Outcomes(ZERO),
 }
 ALWAYS = {"columns", "counts", "round", "evaluate", "evaluate test rows"}
-AF = {"spread", "tilt", "attack"}
+AF = {"spread", "attack"}
 PRIVATE = {"noisy columns", "noisy counts", "cells", "outcomes", "evaluate test rows"}
 REST = {
     "counts of the rest", "limited round of the rest", "round of the rest",

@@ -53,7 +53,7 @@ def test_questions_survive_the_wire(theta: np.ndarray, mu: np.ndarray, number: i
 
 
 KINDS = (
-    "columns", "counts", "round", "local", "spread", "tilt", "attack", "evaluate", "separate",
+    "columns", "counts", "round", "local", "spread", "attack", "evaluate", "separate",
     "repair", "answers", "noisy-columns", "noisy-counts", "cells", "outcomes",
     "histogram", "crossings",
 )  # fmt: skip

@@ -187,7 +187,7 @@ OPTIONS: dict[str, Declared] = {
     ),
     "rounds": Declared(
         Count, None,
-        "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 219 (af); with --dp-epsilon "
+        "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 600 (af); with --dp-epsilon "
         "6 (newton), 1000 (agp).", HOW,
     ),
     "start_from": Declared(

@@ -75,7 +75,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         - ``eo``, ``ceo``: `fedavg`, then (calibrated) equalised odds fitted at each client. Two
           classes and two groups; `sensitive_features` also when predicting.
         - ``thresholds``: the same with a threshold for each group, within `target_deo`.
-        - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, its own schedule. Its
+        - ``af``: AgnosticFair. Two classes and two groups, ``model="lr"``, its own solver. Its
           adversary does not see columns of X that have the name of `sensitive_features`.
     after : str, default=None
         What ``eo``, ``ceo`` and ``thresholds`` repair: ``fedavg`` (None) or another method.

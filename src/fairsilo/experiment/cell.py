@@ -178,7 +178,7 @@ def _train(
     """For each problem, a model for each setting; draws share a program where there is a GPU."""
     spec = METHODS.get(method)
     if spec is not None and spec.own_solver:
-        # A linear program after every few small steps: a GPU would wait for the host.
+        # Its steps are NumPy's: a GPU would wait for the host.
         with ThreadPoolExecutor(cores()) as pool:
             yield from pool.map(partial(_alone, spec, settings), posed)
     elif method == "st":
@@ -196,9 +196,14 @@ def _train(
 
 
 def _alone(method: Method, settings: Sequence[float], posed: Posed) -> list[Trained]:
+    """From the loosest limit on, each from the optimum of the one before: it is unique."""
     problem, engine = posed
+    model, found = problem.model, dict[float, Trained]()
     with on_host():
-        return [method(replace(problem, epsilon=setting), engine) for setting in settings]
+        for setting in sorted(settings, reverse=True):
+            one = method(replace(problem, epsilon=setting, model=model), engine)
+            model, found[setting] = problem.model.starting_at(one.outcome.theta), one
+    return [found[setting] for setting in settings]
 
 
 def _solve_many(

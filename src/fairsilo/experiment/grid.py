@@ -157,8 +157,10 @@ def solver_of(path: str, cell: Cell, method: str = "fedfair") -> tuple[Solver, i
 
     `fast`: Newton for logistic regression; L-BFGS for networks, where a round of Newton costs
     more than it saves; a client that trains alone (ST) has few rows and needs fewer rounds.
-    `agp`: the paper's solver and schedule.
+    `agp`: the paper's solver and schedule. AF has its own.
     """
+    if method in OWN:
+        return Lbfgs(), 300
     if path == "agp":
         return Agp(), 40_000
     if cell.model == "lr":

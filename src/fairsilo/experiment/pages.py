@@ -244,8 +244,6 @@ def _rate_lines(x: list[float], summary: pd.DataFrame) -> list[Child]:
 
 
 def _solver(path: str, cell: Cell, method: str) -> str:
-    if method == "af":
-        return "AgnosticFair's own steps"
     solver, rounds = solver_of(home_of(path, method), cell, method)
     return f"{solver.name}, at most {rounds:,} rounds"
 

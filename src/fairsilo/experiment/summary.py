@@ -93,17 +93,14 @@ def _line(
     metrics: tuple[str, ...],
     optimum: pd.DataFrame | None = None,
 ) -> Line:
-    """The figures of a setting, its ending and rounds.
-
-    AF (a fixed number of rounds) and the constant have no ending.
-    """
+    """The figures of a setting, its ending and rounds; the constant has no ending."""
     chosen = part[(part["split"] == "test") & (part["setting"] == setting)]
     line: Line = {**mean_std(chosen, metrics)}
     more = [name for name in part if is_detail(str(name)) or str(name).startswith("bytes_")]
     for name in ("balanced_accuracy", *map(str, more)):
         line[name] = float(chosen[name].mean(skipna=False))
     traces = [one for one in chosen.get("trace", ()) if isinstance(one, str)]
-    claims = method not in ("af", "constant")
+    claims = method != "constant"
     return {
         **line,
         "trace": traces[0] if traces else None,

@@ -103,8 +103,7 @@ def _cell_rows(
         for selection in selections(results, path, cell):
             models = results.chosen(path, cell, method, selection)
             own: dict[str, object] = {**ours(models)}
-            # AF runs a fixed number of rounds, so whether it converged is not known.
-            own |= ending(models.drop(columns="status") if method == "af" else models, optimum)
+            own |= ending(models, optimum)
             own["settings_diverged"] = len(lost_settings(table))
             own["seeds"] = models["seed"].nunique()
             if table["setting"].nunique() == 1:

@@ -1,8 +1,11 @@
-"""AF's questions: three kinds of sums over a silo's rows, for logistic regression.
+"""AF's questions: two kinds of sums over a silo's rows, for logistic regression.
 
     spread   rows, and of every column that does not name the group: sum, squares, off-binary
-    tilt     sum of losses, covariance, gradient of sum w l, gradient of the penalty
-    attack   kernel, loss, group and group-score kernels (R each), sum of losses, sum of scores
+    attack   kernel, loss, group and group-score kernels (R each), sum of losses, sum of scores;
+             gradients of the loss and the group-score kernels, and of the sum of scores
+
+Row weights are linear in the adversary's alpha, and so are losses, covariances and gradients
+under them: one exchange a round tells the server all of these for every alpha.
 
 The kernel is K(x_j, z_r) = exp(-|x_j - z_r|^2 / (2 sigma^2)) at reference points z.
 """
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.coded import of_each, pulled
+from fairsilo.coded import Table, of_each, pulled
 from fairsilo.model.scores import linear_scores, losses_of, probabilities_of, slopes_of
 from fairsilo.question.base import Part, Problem, Question, Silo, fitting
 from fairsilo.question.plausible import NOTHING, ROUNDING, Known, other_rows, squares_too_small
@@ -76,8 +79,34 @@ class Spread(Question, kind="spread", additive=True):
         return counted or other_rows(rows, known)
 
 
+@dataclass(frozen=True)
+class AttackSums:
+    """What weights of any alpha do: losses and scores under each kernel, and their gradients."""
+
+    kernel: Floats
+    """sum_j K_jr, (R,)."""
+    loss_kernel: Floats
+    """sum_j l_j K_jr."""
+    group_kernel: Floats
+    """sum_j s_j K_jr."""
+    group_score_kernel: Floats
+    """sum_j s_j u_j K_jr."""
+    loss: float
+    """sum_j l_j."""
+    score: float
+    """sum_j u_j over the rows of the two groups."""
+    loss_grads: Floats
+    """Gradients of `loss_kernel`, (R, p)."""
+    group_score_grads: Floats
+    """Gradients of `group_score_kernel`, (R, p)."""
+    score_grad: Floats
+    """Gradient of `score`, (p,)."""
+
+
 @dataclass(frozen=True, eq=False)
-class _AtPoint(Question, moving=True, additive=True):
+class Attack(Question, kind="attack", moving=True, additive=True):
+    """Losses and scores at theta under each of the adversary's kernels."""
+
     theta: Floats
     points: Floats
     """The reference points, one after the other."""
@@ -87,15 +116,25 @@ class _AtPoint(Question, moving=True, additive=True):
         points = (POINTS * len(seen_columns(problem)),)
         fitting(self, theta=(problem.model.size,), points=points)
 
-    def wrong_at_zero(self, loss: float, score: float, known: Known) -> str:
-        """At theta = 0 every row has the loss log 2 and the score 0."""
-        if self.theta.any():
-            return ""
-        room = ROUNDING * (1 + (known.rows or 0))
-        other = known.rows is not None and abs(loss - known.rows * np.log(2)) > room
-        if other or abs(score) > room:
-            return "a model without weights has other losses than log 2, or scores"
-        return ""
+    def length(self, problem: Problem) -> int:
+        """Four for every point, two, and the gradients."""
+        return 4 * POINTS + 2 + (2 * POINTS + 1) * problem.model.size
+
+    def answer(self, problem: Problem, silo: Silo) -> Floats:
+        """Of the silo's training rows."""
+        part, in_a, paired, kernel = self._rows(problem, silo)
+        if "pulled" not in silo.cache:
+            # What does not depend on theta.
+            still = np.concatenate([kernel * in_a[:, None], paired[:, None]], axis=1)
+            silo.cache["pulled"] = _pulled(part.x, still)
+        scores = linear_scores(self.theta, part.x, problem.classes)
+        losses, u = losses_of(scores, part.y), scores[:, 0]
+        slope = slopes_of(probabilities_of(scores), part.y, scores.shape[1])
+        weights = np.stack([np.ones_like(u), losses, in_a, in_a * u])
+        head, kernels = [losses.sum(), paired @ u], (weights @ kernel).ravel()
+        return np.concatenate(
+            [kernels, head, _pulled(part.x, kernel * slope), silo.cache["pulled"]]
+        )
 
     def _rows(self, problem: Problem, silo: Silo) -> tuple[Part, Floats, Floats, Floats]:
         """The rows, who is in group a, who in either group, and the kernel (n, R)."""
@@ -111,49 +150,22 @@ class _AtPoint(Question, moving=True, additive=True):
             squares = lengths + (points**2).sum(axis=0) - 2 * (part.x @ points)
             kernel = np.exp(-np.maximum(squares, 0) / (2 * SIGMA**2))
             silo.cache["points"], silo.cache["kernel"] = key, kernel
+            silo.cache.pop("pulled", None)
         in_a = (part.s == pair.a) * 1.0
         return part, in_a, in_a + (part.s == pair.b), silo.cache["kernel"]
 
-
-@dataclass(frozen=True)
-class AttackSums:
-    """The coefficients of the adversary's program."""
-
-    kernel: Floats
-    """sum_j K_jr, (R,)."""
-    loss_kernel: Floats
-    """sum_j l_j K_jr."""
-    group_kernel: Floats
-    """sum_j s_j K_jr."""
-    group_score_kernel: Floats
-    """sum_j s_j u_j K_jr."""
-    loss: float
-    """sum_j l_j."""
-    score: float
-    """sum_j u_j over the rows of the two groups."""
-
-
-class Attack(_AtPoint, kind="attack"):
-    """The coefficients of the program for the worst row weights at theta."""
-
-    def length(self, problem: Problem) -> int:
-        """Four for every point, and two."""
-        return 4 * POINTS + 2
-
-    def answer(self, problem: Problem, silo: Silo) -> Floats:
-        """The silo's part of the coefficients."""
-        part, in_a, paired, kernel = self._rows(problem, silo)
-        scores = linear_scores(self.theta, part.x, problem.classes)
-        losses, u = losses_of(scores, part.y), scores[:, 0]
-        weights = np.stack([np.ones_like(u), losses, in_a, in_a * u])
-        return np.concatenate([(weights @ kernel).ravel(), [losses.sum(), paired @ u]])
-
     def read(self, problem: Problem, vector: Floats) -> AttackSums:
-        """The coefficients by name."""
-        return AttackSums(*vector[:-2].reshape(4, POINTS), *map(float, vector[-2:]))
+        """The sums by name."""
+        kernels, (loss, score), grads = np.split(vector, [4 * POINTS, 4 * POINTS + 2])
+        of_losses, of_scores, of_sum = np.split(
+            grads.reshape(-1, problem.model.size), [POINTS, 2 * POINTS]
+        )
+        one, lost, in_a, scored = kernels.reshape(4, POINTS)
+        ends = (float(loss), float(score), of_losses, of_scores, of_sum[0])
+        return AttackSums(one, lost, in_a, scored, *ends)
 
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
-        """A kernel is between 0 and 1, and a loss is not negative."""
+        """A kernel is between 0 and 1, a loss is not negative, |gradient| <= sum_j |x_j|."""
         found = self.read(problem, vector)
         room = ROUNDING * (1 + abs(found.loss) + (known.rows or 0))
         parts = (found.kernel, found.loss_kernel, found.group_kernel)
@@ -166,67 +178,24 @@ class Attack(_AtPoint, kind="attack"):
             or (found.group_kernel > found.kernel + room).any()
         ):
             return "a sum of kernels is larger than the rows allow"
-        return self.wrong_at_zero(found.loss, found.score, known)
-
-
-@dataclass(frozen=True)
-class TiltSums:
-    """What a gradient step needs."""
-
-    loss: float
-    """sum_j l_j, unweighted: what the history shows."""
-    covariance: float
-    """sum_j (w_j s_j - sbar_w) u_j."""
-    grad: Floats
-    """Gradient of sum_j w_j l_j."""
-    penalty_grad: Floats
-    """Gradient of sum_j [(w_j s_j - sbar_w) u_j]^2."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tilt(_AtPoint, kind="tilt"):
-    """The sums of a gradient step under the row weights w_j = start + sum_r alpha_r K_jr."""
-
-    weighting: Floats
-    """start, alpha (R numbers), sbar_w."""
-
-    def check(self, problem: Problem) -> None:
-        """The weights have as many numbers as there are points, and two."""
-        super().check(problem)
-        fitting(self, weighting=(POINTS + 2,))
-
-    def length(self, problem: Problem) -> int:
-        """Loss, covariance and two gradients."""
-        return 2 + 2 * problem.model.size
-
-    def answer(self, problem: Problem, silo: Silo) -> Floats:
-        """The silo's part of the sums."""
-        part, in_a, paired, kernel = self._rows(problem, silo)
-        scores = linear_scores(self.theta, part.x, problem.classes)
-        u = scores[:, 0]
-        w = self.weighting[0] + kernel @ self.weighting[1:-1]
-        factor = paired * (w * in_a - self.weighting[-1])
-        slope = slopes_of(probabilities_of(scores), part.y, scores.shape[1])
-        pull = np.zeros_like(scores)
-        pull[:, 0] = 2 * factor**2 * u
-        both = np.concatenate([w[:, None] * slope, pull], axis=1)
-        grads = np.concatenate([both.sum(0)[None], pulled(part.x, both)])
-        grad, penalty = np.split(grads, 2, axis=1)
-        head = [losses_of(scores, part.y).sum(), factor @ u]
-        return np.concatenate([head, grad.ravel(), penalty.ravel()])
-
-    def read(self, problem: Problem, vector: Floats) -> TiltSums:
-        """The sums by name."""
-        return TiltSums(float(vector[0]), float(vector[1]), *vector[2:].reshape(2, -1))
-
-    def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
-        """Losses are not negative, and |gradient| <= sum_j w_j |x_j|."""
-        found = self.read(problem, vector)
-        if found.loss < -ROUNDING * (1 + (known.rows or 0)):
-            return "a sum of losses is negative"
         if known.encoded is not None:
             # As in `round_bounds`; a kernel is at most 1.
-            heaviest = float(np.abs(self.weighting[:-1]).sum())
-            if (np.abs(found.grad) > ROOM * heaviest * known.encoded + ROUNDING).any():
+            grads = (found.loss_grads, found.group_score_grads, found.score_grad)
+            if any((np.abs(one) > ROOM * known.encoded + ROUNDING).any() for one in grads):
                 return "a gradient is larger than any rows allow"
-        return self.wrong_at_zero(found.loss, found.covariance, known)
+        return self._wrong_at_zero(found, known)
+
+    def _wrong_at_zero(self, found: AttackSums, known: Known) -> str:
+        """At theta = 0 every row has the loss log 2 and the score 0."""
+        if self.theta.any():
+            return ""
+        room = ROUNDING * (1 + (known.rows or 0))
+        other = known.rows is not None and abs(found.loss - known.rows * np.log(2)) > room
+        if other or abs(found.score) > room:
+            return "a model without weights has other losses than log 2, or scores"
+        return ""
+
+
+def _pulled(x: Table, weights: Floats) -> Floats:
+    """Gradients under each column of weights (n, R): sums of the rows, a one before each."""
+    return np.concatenate([weights.sum(axis=0)[None], pulled(x, weights)]).T.ravel()
