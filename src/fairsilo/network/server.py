@@ -28,8 +28,9 @@ from fairsilo.network.introduction import introductions
 from fairsilo.network.journal import Journal
 from fairsilo.network.ops.bundle import code_digest
 from fairsilo.network.ops.follow import JOURNAL
-from fairsilo.network.ops.internals import shorten_pulls
+from fairsilo.network.ops.internals import expect_whole, shorten_pulls
 from fairsilo.network.ops.keys import silo_names
+from fairsilo.network.ops.whole import carry_grid
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.secure import Secure
 from fairsilo.network.train import train_over
@@ -64,6 +65,8 @@ def main(grid: Grid, context: Context) -> None:
             # Where Flower has changed, its own waits stay.
             with contextlib.suppress(FairSiloError):
                 shorten_pulls()
+                expect_whole()
+                carry_grid(grid)
             agreed = read_federation_file(Path(str(config["federation"])))
             progress.say(
                 {

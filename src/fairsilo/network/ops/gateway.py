@@ -116,6 +116,10 @@ class Gateway:
             _tell(scope, 502, f"the SuperLink does not answer ({error!r})")
             if not began:
                 await _answer(once, 502, "the SuperLink does not answer: try again")
+        except asyncio.CancelledError:
+            # Nothing but the gateway's own end, for which a silo's pull need not wait.
+            if not began:
+                await _answer(once, 503, "the gateway ends: try again")
 
     @asynccontextmanager
     async def _body(self, receive: Receive) -> AsyncIterator[bytes]:

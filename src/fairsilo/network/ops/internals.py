@@ -9,6 +9,9 @@ names    through which `runtime` claims and answers what a SuperNode received. W
 control  names through which `fairsilo flower status` asks the SuperLink.
 tidying  of tasks that gave no sign of life, which a SuperLink does before every request of a node,
          two milliseconds each, and holding its database. It is done once a second.
+parts    of messages, which `whole` sends along with them, so that nobody has to ask for each.
+store    of those parts, which a SuperLink keeps in its database. Here it is one of Flower's own
+         that keeps them in memory: a run whose SuperLink ends is over in either case.
 layers   of Starlette, which a request passes in both servers: see `layers`. Where they are not as
          expected they stay: slower, nothing else.
 
@@ -30,6 +33,7 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.pace import pause
 from fairsilo.network.ops.wake import Wake
+from fairsilo.network.ops.whole import BAG
 
 LOOP = "flwr.supernode.start_client_internal"
 """The SuperNode's loop: sleeps 3 s after a look without a message, and looks for the worker's
@@ -70,12 +74,29 @@ CONTROL = {
 """Through which the coordinator asks its SuperLink who is connected and how a run ended."""
 STATE = "flwr.supercore.corestate.sql_corestate", "SqlCoreState", "_cleanup_expired_task_tokens"
 """The SuperLink's database and its tidying; a task expires a minute after its last sign of life."""
+WHOLE = {
+    "flwr.superlink.servicer.fleet.fleet_handlers": ("pull_messages", "push_messages"),
+    "flwr.superlink.servicer.runtime.runtime_handlers": ("pull_messages", "push_messages"),
+    "flwr.supernode.servicer.runtime.runtime_handlers": ("pull_messages", "push_messages"),
+    "flwr.supernode.fleet_http_client": ("FleetHttpClient",),
+    "flwr.supercore.inflatable.inflatable_object": (
+        *("get_all_nested_objects", "iterate_object_tree", "no_object_id_recompute"),
+    ),
+    "flwr.proto.message_pb2": ("ConfirmMessageReceivedResponse", "PullObjectResponse"),
+}
+"""Handlers of three servers, whose first arguments are a request and the server's state."""
+CALLS = ("PullMessages", "PullObject", "ConfirmMessageReceived", "PushMessages")
+"""What their clients call."""
+STORES = "flwr.superlink.config_loader", "ObjectStoreFactory"
+"""Made by the SuperLink with the path of its database; without one, it keeps parts in memory."""
 TIDY_EVERY = 1.0
 """Seconds between two of them."""
 LOOK_NODE = 1.0
 """At most so many seconds pass until an idle SuperNode asks the SuperLink again."""
 PATIENT = 4.0
 """It waits at least so many times as long as the SuperLink took to say that there is nothing."""
+HELD = 0.5
+"""Seconds after which an answer that there is nothing was a wait for something."""
 LOOK_ANSWER = 0.02
 """And until a busy one looks for its worker's answer, in its own memory."""
 LOOK_UNWOKEN = 0.25
@@ -107,6 +128,10 @@ class Pace:
             self._await_answer()
         else:
             now = time.monotonic()
+            if BAG.held and now - self.slept > HELD:
+                # The SuperLink has waited in its place.
+                self.slept = now
+                return
             # A SuperLink that is slow to answer has many who ask.
             least = max(0.1, PATIENT * (now - self.slept))
             time.sleep(pause(now - self.worked, LOOK_NODE, least))
@@ -175,6 +200,28 @@ def tidy_seldom() -> None:
             tidy(self)
 
     setattr(states, name, seldom)
+
+
+def expect_whole() -> None:
+    """Compare what `whole` wraps with the installed Flower."""
+    expect_names(WHOLE)
+    for module, names in WHOLE.items():
+        for name in names if module.endswith("_handlers") else ():
+            first = list(inspect.signature(getattr(_module(module), name)).parameters)[:2]
+            if first != ["request", "state"]:
+                raise _changed(f"{module}.{name} has other arguments")
+    for call in CALLS:
+        if not hasattr(_module("flwr.supernode.fleet_http_client").FleetHttpClient, call):
+            raise _changed(f"FleetHttpClient has no {call}")
+
+
+def keep_in_memory() -> None:
+    """Let a SuperLink in this process keep the parts of messages in memory."""
+    module, name = STORES
+    made: Any = getattr(_module(module), name, None)
+    if made is None or not hasattr(made, "store"):
+        raise _changed(f"{module} has no {name}")
+    setattr(_module(module), name, lambda database: made())
 
 
 def expect_names(names: Mapping[str, tuple[str, ...]] = NAMES) -> None:

@@ -6,9 +6,10 @@ import sys
 from importlib.metadata import entry_points
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.ops.internals import tidy_seldom
+from fairsilo.network.ops.internals import expect_whole, keep_in_memory, tidy_seldom
 from fairsilo.network.ops.layers import thin_layers
 from fairsilo.network.ops.parent import end_with_parent
+from fairsilo.network.ops.whole import serve_superlink
 
 COMMAND = "flower-superlink"
 
@@ -18,6 +19,9 @@ def main() -> None:
     end_with_parent()
     thin_layers()
     try:
+        expect_whole()
+        serve_superlink()
+        keep_in_memory()
         tidy_seldom()
     except FairSiloError as error:
         print(f"fairsilo: {error}; rounds take longer until then", file=sys.stderr, flush=True)

@@ -9,11 +9,12 @@ import traceback
 from importlib.metadata import entry_points
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.ops.internals import shorten_node
+from fairsilo.network.ops.internals import expect_whole, shorten_node
 from fairsilo.network.ops.keys import for_flower
 from fairsilo.network.ops.layers import thin_layers
 from fairsilo.network.ops.parent import end_with_parent
 from fairsilo.network.ops.wake import own_end
+from fairsilo.network.ops.whole import serve_supernode
 
 COMMAND = "flower-supernode"
 KEY = "--auth-supernode-private-key"
@@ -41,6 +42,8 @@ def main() -> None:
     logging.getLogger("flwr").addHandler(heard)
     try:
         shorten_node(os.environ.get(CONTACT), own_end())
+        expect_whole()
+        serve_supernode()
     except FairSiloError as error:
         slower = "rounds take seconds longer until then"
         print(f"fairsilo: {error}; {slower}", file=sys.stderr, flush=True)

@@ -45,6 +45,7 @@ from flwr.supernode.runtime.run_clientapp import push_message, push_task_output
 
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.network.ops import whole
 from fairsilo.network.ops.internals import FIRST_WAIT
 
 CLAIM = "/flwr.proto.Runtime/AcquireTask"
@@ -110,6 +111,7 @@ class Runtime:
                 self.token,
             ],
         )
+        whole.carry(self.client)
 
     def claim(self) -> str:
         """The kind of the task that is now this worker's; nothing where there is none."""
@@ -208,7 +210,7 @@ class Runtime:
     def answer(self, work: Work, reply: Message) -> None:
         """Hand the reply and what is to be remembered to the node, which sends the reply."""
         self._forget()
-        push_message(self.client, reply, work.context)
+        self._push(reply, work.context)
         push_task_output(self.client, work.context, SubStatus.COMPLETED, "")
 
     def refuse(self, work: Work, code: int, why: str) -> None:
@@ -217,8 +219,12 @@ class Runtime:
         self._reply(work.head, work.context, code, why)
 
     def _reply(self, head: Message, context: Context, code: int, why: str) -> None:
-        push_message(self.client, Message(Error(code, why), reply_to=head), context)
+        self._push(Message(Error(code, why), reply_to=head), context)
         push_task_output(self.client, None, SubStatus.FAILED, why)
+
+    def _push(self, reply: Message, context: Context) -> None:
+        whole.stage(reply)
+        push_message(self.client, reply, context)
 
     @contextlib.contextmanager
     def alive(self) -> Iterator[None]:
