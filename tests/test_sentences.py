@@ -27,7 +27,6 @@ COMMANDS = {
     "experiment/markdown.py": "the command that made a table, to be typed again",
 }
 ARGUMENTS = {
-    "network/ops/flwr_command.py": "calls flwr",
     "network/ops/launch.py": "starts the SuperLink and silos",
     "network/ops/node.py": "is started by program.py, and becomes Flower's node",
     "network/ops/program.py": "starts a silo's node and worker",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.network.ops.certificates import CA
-from fairsilo.network.ops.flwr_command import CONNECTION, home
 from fairsilo.network.ops.processes import command, environment
+from fairsilo.network.ops.runs import CONNECTION, home
 from fairsilo.network.ops.workspace import Workspace
 
 PROJECT = """

@@ -24,11 +24,11 @@ from fairsilo.network.journal import Journal
 from fairsilo.network.member import Member
 from fairsilo.network.ops.certificates import CA, make_certificates
 from fairsilo.network.ops.demo import make_demo
-from fairsilo.network.ops.flwr_command import PATIENCE, RunConfig, register
 from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.ops.launch import await_superlink, start_node, start_superlink
 from fairsilo.network.ops.processes import Processes, free_ports, is_alive, processes
+from fairsilo.network.ops.runs import PATIENCE, RunConfig, register
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.settings import read_settings
 from fairsilo.network.silo import answer

@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from fairsilo.network.ops.flwr_command import CONNECTION, home
 from fairsilo.network.ops.processes import command, environment
+from fairsilo.network.ops.runs import CONNECTION, home
 from fairsilo.network.ops.workspace import Workspace
 
 LOOT = "stolen.txt"

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from fairsilo.network.ops.demo import compare, make_demo
-from fairsilo.network.ops.flwr_command import RunConfig
 from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.launch import start_simulation
 from fairsilo.network.ops.processes import command, free_ports, processes
+from fairsilo.network.ops.runs import RunConfig
 from tests.network.network import command_lines, metrics_of
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]

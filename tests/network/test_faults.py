@@ -21,9 +21,9 @@ from fairsilo.network.aggregate import Patience
 from fairsilo.network.federation_file import FILE
 from fairsilo.network.journal import Journal
 from fairsilo.network.ops.bundle import code_digest
-from fairsilo.network.ops.flwr_command import RunConfig
 from fairsilo.network.ops.follow import JOURNAL, Interrupted, check_folder, follow
 from fairsilo.network.ops.keys import make_key
+from fairsilo.network.ops.runs import RunConfig
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.server import coordinate, ending
 from fairsilo.network.transport import Fault

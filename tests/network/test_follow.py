@@ -13,8 +13,8 @@ import pytest
 from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.journal import Journal
-from fairsilo.network.ops import flwr_command, follow
-from fairsilo.network.ops.flwr_command import RunConfig, register, stop_run
+from fairsilo.network.ops import control, follow
+from fairsilo.network.ops.runs import RunConfig, register, stop_run
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import Progress
 
@@ -78,16 +78,12 @@ def test_the_model_of_an_earlier_run_is_no_end_of_this_one(
 
 
 def test_a_superlink_that_listens_and_does_not_answer_is_one_sentence(
-    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = tmp_path / "flwr"
-    slow.write_text("#!/bin/sh\nexec sleep 30\n")
-    slow.chmod(0o755)
-    monkeypatch.setattr(flwr_command, "command", lambda name: str(slow))
-    monkeypatch.setattr(flwr_command, "PATIENCE", 0.2)
+    monkeypatch.setattr(control, "ANSWER", 0.2)
     space = Workspace(work)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         space.say_control(f"127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(FairSiloError, match=r"silo bank's key \(.* answer within 0\.2 s\)"):
+        with pytest.raises(FairSiloError, match=r"bank's key was not registered: the .* answer"):
             register(space, 0.0)
         stop_run(space, "1")

@@ -20,9 +20,9 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network import left
 from fairsilo.network.approval import decide
 from fairsilo.network.ops.demo import compare
-from fairsilo.network.ops.flwr_command import RunConfig, submit
 from fairsilo.network.ops.follow import follow
 from fairsilo.network.ops.processes import free_ports
+from fairsilo.network.ops.runs import RunConfig, submit
 from fairsilo.network.ops.worker import LOST
 from fairsilo.network.settings import read_settings
 from fairsilo.run import load

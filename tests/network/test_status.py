@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fairsilo.cli import app
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.demo import make_demo
-from fairsilo.network.ops.flwr_command import LAST
+from fairsilo.network.ops.runs import LAST
 from fairsilo.network.ops.status import last_run, status
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.server import coordinate

@@ -17,9 +17,9 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops import superlink
 from fairsilo.network.ops.demo import make_demo
-from fairsilo.network.ops.flwr_command import RunConfig, submit
 from fairsilo.network.ops.launch import await_superlink, start_superlink
 from fairsilo.network.ops.processes import command, free_ports, processes
+from fairsilo.network.ops.runs import RunConfig, submit
 from fairsilo.network.ops.superlink import run_superlink
 from fairsilo.network.ops.workspace import CONTROL, Workspace
 from tests.network.network import command_lines

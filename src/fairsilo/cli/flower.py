@@ -165,7 +165,7 @@ app.command()(left)
 def register(folder: Folder = Path()) -> None:
     """Tell the running SuperLink the silos' public keys; all other nodes are refused."""
     needs_flower()
-    from fairsilo.network.ops.flwr_command import register as register_all
+    from fairsilo.network.ops.runs import register as register_all
     from fairsilo.network.ops.workspace import Workspace
 
     space = Workspace(folder)
@@ -361,8 +361,8 @@ def _opened(folder: Path) -> Workspace:
 def _carry_out(space: Workspace, **settings: Any) -> None:
     """A run from its start to its end, told line by line."""
     from fairsilo.cli.flower_show import Rounds
-    from fairsilo.network.ops.flwr_command import RunConfig
     from fairsilo.network.ops.follow import run_and_follow
+    from fairsilo.network.ops.runs import RunConfig
 
     with Rounds("; --resume goes on with it" if "resume" in settings else "") as show:
         run_and_follow(space, RunConfig(**settings), show.watch)

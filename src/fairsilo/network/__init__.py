@@ -12,12 +12,13 @@
     train      a training from its set-up to its run; audit: a model measured anew, foreign: any
     workspace  the coordinator's folder (texts, keys, certificates, draft); check: at the silo
     launch     SuperLink and silos started; processes: children that end; demo: all on loopback
-    follow     a run from its start to its end; flwr_command: what Flower's command is asked for
+    follow     a run from its start to its end; runs: told to the SuperLink (control)
     program    a silo's own program: node, Flower's SuperNode, and worker, which answers
     superlink  the coordinator's: link, Flower's SuperLink, on loopback, and gateway at the address
     runtime    what a SuperNode received, claimed and answered; bundle: the app that it must be
     internals  what is relied upon inside Flower; layers: of its servers, made thin;
-               pace: waits; wake: and no waits; parent: children that end with it
+               whole: messages with their parts; pace: waits; wake: and no waits;
+               parent: children that end with it
 
 Importing this package imports none of them, so that each process starts with what it needs.
 """

@@ -1,8 +1,9 @@
-"""What the SuperLink itself knows, asked over loopback: its nodes, and how a run stands."""
+"""The SuperLink over loopback: its nodes, how a run stands; keys and runs that it is told of."""
 
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,19 @@ from typing import Any
 import httpx
 
 from fairsilo.errors import FairSiloError
+from fairsilo.network.ops.bundle import digest
 from fairsilo.network.ops.certificates import CA
 from fairsilo.network.ops.internals import CONTROL, expect_names
 from fairsilo.network.ops.keys import silo_names
 from fairsilo.network.ops.workspace import Workspace
+from fairsilo.secagg.keys import read_public_key
 
 PATIENCE = 2
 """Flower takes a node for gone after so many of its heartbeats did not come."""
+
+
+ANSWER = 60.0
+"""Seconds that the SuperLink has for an answer, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +61,82 @@ def run_ended(space: Workspace, run: str) -> str:
     return str(found[int(run)].status.sub_status) if int(run) in found else ""
 
 
+def register_key(space: Workspace, name: str) -> None:
+    """Tell it a silo's public key."""
+    member = next(one for one in space.agreed.parties if one.name == name)
+    key = read_public_key(name, member.public_key)
+    with _client(space) as client:
+        from flwr.proto.control_pb2 import RegisterNodeRequest
+        from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+
+        client.RegisterNode(RegisterNodeRequest(public_key=public_key_to_bytes(key), name=name))
+
+
+def start_run(space: Workspace, config: dict[str, Any], simulation: int = 0) -> str:
+    """Start the folder's app with its configuration; the run's number.
+
+    `simulation`: the port of a SuperLink without TLS that plays the silos.
+    """
+    with _client(space, simulation) as client:
+        from flwr.cli.build import build_fab_from_disk
+        from flwr.common.serde import fab_to_proto, user_config_to_proto
+        from flwr.proto.control_pb2 import StartRunRequest
+        from flwr.proto.federation_config_pb2 import SimulationConfig
+        from flwr.supercore.fab import Fab
+
+        app = build_fab_from_disk(space.app)
+        played = SimulationConfig(num_supernodes=len(space.agreed.silos)) if simulation else None
+        found = client.StartRun(
+            StartRunRequest(
+                fab=fab_to_proto(Fab(digest(app), app, {})),
+                override_config=user_config_to_proto(config),
+                override_federation_config=played,
+            )
+        )
+    if not found.HasField("run_id"):
+        raise _refused("the run was not taken")
+    return str(found.run_id)
+
+
+def stop(space: Workspace, run: str) -> None:
+    """End a run."""
+    with _client(space) as client:
+        from flwr.proto.control_pb2 import StopRunRequest
+
+        client.StopRun(StopRunRequest(run_id=int(run)))
+
+
+class Refused(FairSiloError):
+    """The SuperLink answered, and said no."""
+
+
+def _refused(why: str) -> Refused:
+    return Refused(f"the SuperLink refused ({' '.join(why.split()).rstrip('.')}): see its output")
+
+
 @contextlib.contextmanager
-def _client(space: Workspace) -> Iterator[Any]:
+def _client(space: Workspace, simulation: int = 0) -> Iterator[Any]:
     expect_names(CONTROL)
     from flwr.supercore.control import ControlHttpClient
+    from flwr.supercore.error import FlowerError
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
-    client = ControlHttpClient.from_server_address(
-        server_address=space.control,
-        insecure=False,
-        root_certificates=(space.certificates / CA).read_bytes(),
+    address = f"127.0.0.1:{simulation}" if simulation else space.control
+    client = ControlHttpClient(
+        f"{'http' if simulation else 'https'}://{address}",
         interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr")],
+        verify=not simulation and ssl.create_default_context(cafile=space.certificates / CA),
+        timeout=ANSWER,
     )
     try:
         yield client
+    except httpx.HTTPStatusError as error:
+        told = FlowerError.from_json(error.response.text)
+        why = told.message if told else f"status {error.response.status_code}"
+        raise _refused(why) from None
     except httpx.HTTPError as error:
         raise FairSiloError(
-            f"the SuperLink at {space.control} does not answer ({type(error).__name__}): look at "
+            f"the SuperLink at {address} does not answer ({type(error).__name__}): look at "
             "its output"
         ) from None
     finally:

@@ -16,11 +16,11 @@ from fairsilo.network.approval import decide
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.member import Member
 from fairsilo.network.ops.draft import draft_values
-from fairsilo.network.ops.flwr_command import PATIENCE, RunConfig, register
 from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.keys import make_key
 from fairsilo.network.ops.launch import await_superlink, start_node, start_superlink
 from fairsilo.network.ops.processes import Processes, free_ports, processes
+from fairsilo.network.ops.runs import PATIENCE, RunConfig, register
 from fairsilo.network.ops.workspace import Workspace, make_workspace
 from fairsilo.network.settings import read_settings
 from fairsilo.network.vouch import confirm_all

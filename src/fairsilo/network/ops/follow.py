@@ -12,7 +12,8 @@ from pathlib import Path
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.journal import resumable
-from fairsilo.network.ops.flwr_command import (
+from fairsilo.network.ops.processes import interruptible, is_alive
+from fairsilo.network.ops.runs import (
     LAST,
     PATIENCE,
     RunConfig,
@@ -21,7 +22,6 @@ from fairsilo.network.ops.flwr_command import (
     stop_run,
     submit,
 )
-from fairsilo.network.ops.processes import interruptible, is_alive
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import PROGRESS, Event, Progress, Tail, full_disk, locked
 

@@ -6,7 +6,7 @@ words    of the SuperNode's log, by which `node` knows that its key is not regis
          changed, the silo's log does not say so in a sentence; it keeps trying all the same.
 names    through which `runtime` claims and answers what a SuperNode received. Where one is
          missing a silo cannot answer at all, and says so.
-control  names through which `fairsilo flower status` asks the SuperLink.
+control  names through which the coordinator's commands speak to the SuperLink.
 tidying  of tasks that gave no sign of life, which a SuperLink does before every request of a node,
          two milliseconds each, and holding its database. It is done once a second.
 parts    of messages, which `whole` sends along with them, so that nobody has to ask for each.
@@ -67,8 +67,15 @@ NAMES = {
 }
 
 CONTROL = {
-    "flwr.proto.control_pb2": ("ListNodesRequest", "ListRunsRequest"),
+    "flwr.cli.build": ("build_fab_from_disk",),
+    "flwr.common.serde": ("fab_to_proto", "user_config_to_proto"),
+    "flwr.proto.control_pb2": (
+        *("ListNodesRequest", "ListRunsRequest", "RegisterNodeRequest"),
+        *("StartRunRequest", "StopRunRequest"),
+    ),
     "flwr.supercore.control": ("ControlHttpClient",),
+    "flwr.supercore.error": ("FlowerError",),
+    "flwr.supercore.fab": ("Fab",),
     "flwr.supercore.interceptors": ("RuntimeVersionHttpInterceptor",),
 }
 """Through which the coordinator asks its SuperLink who is connected and how a run ended."""

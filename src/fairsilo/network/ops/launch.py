@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.ops.flwr_command import PATIENCE, controlled, home
 from fairsilo.network.ops.processes import Processes, command, environment, wait_for_port
+from fairsilo.network.ops.runs import PATIENCE, controlled, home
 from fairsilo.network.ops.workspace import Workspace
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.control import nodes
-from fairsilo.network.ops.flwr_command import LAST, RunConfig, controlled
 from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.processes import is_alive
+from fairsilo.network.ops.runs import LAST, RunConfig, controlled
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import PROGRESS, Event, Tail, standing, time_left
 

@@ -17,10 +17,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA, SERVER, SERVER_KEY
-from fairsilo.network.ops.flwr_command import PATIENCE, controlled, home
 from fairsilo.network.ops.gateway import Gateway, check_flower
 from fairsilo.network.ops.health import Health, Metric, serving
 from fairsilo.network.ops.processes import Processes, environment, free_ports, listens, processes
+from fairsilo.network.ops.runs import PATIENCE, controlled, home
 from fairsilo.network.ops.workspace import CONTROL, Workspace
 
 NAME = "flower"

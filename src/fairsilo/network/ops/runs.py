@@ -1,9 +1,9 @@
-"""Flower's command `flwr` for a working folder: keys are registered, runs started and stopped."""
+"""Keys registered, runs started and stopped, at the SuperLink of a working folder."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,8 @@ from pathlib import Path
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA
-from fairsilo.network.ops.processes import command, environment, listens
+from fairsilo.network.ops.control import Refused, register_key, start_run, stop
+from fairsilo.network.ops.processes import listens
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import AUDIT_PROGRESS, PROGRESS, Progress
 
@@ -87,22 +88,21 @@ def register(space: Workspace, patience: float = 2.0) -> None:
             raise FairSiloError(f"no key was registered: {absent(space)}")
         time.sleep(0.1)
     for name in names:
-        key = str(space.folder / "keys" / f"{name}.pub")
         while True:
-            done = _flwr(space, "supernode", "register", key, CONNECTION, "--name", name)
-            told = done.stdout + done.stderr
-            if done.returncode == 0 or "already" in told.lower():
+            try:
+                register_key(space, name)
                 break
-            if time.monotonic() > deadline:
-                raise FairSiloError(
-                    f"the SuperLink at {space.control} did not take silo {name}'s key "
-                    f"({_last_line(told)}): is it running?"
-                )
+            except FairSiloError as error:
+                if isinstance(error, Refused) and "already" in str(error):
+                    break
+                if time.monotonic() > deadline:
+                    why = f"silo {name}'s key was not registered: {error}"
+                    raise FairSiloError(why) from None
             time.sleep(0.5)
 
 
 def submit(space: Workspace, config: RunConfig) -> str:
-    """Start a run through `flwr run` and return its number."""
+    """Start a run and return its number."""
     if not (config.simulation or controlled(space)):
         raise FairSiloError(f"the run did not start: {absent(space)}")
     Progress(config.progress, fresh=not config.resume).say(
@@ -122,24 +122,10 @@ def submit(space: Workspace, config: RunConfig) -> str:
         "wait_lost": float(config.wait_lost),
         "timeout": float(config.timeout),
     }
-    text = " ".join(f"{key}={json.dumps(value)}" for key, value in values.items())
-    where = (
-        [SIMULATION, "--federation-config", f"num-supernodes={len(space.agreed.silos)}"]
-        if config.simulation
-        else [CONNECTION]
-    )
-    arguments = ("run", str(space.app), *where, "--run-config", text, "--format", "json")
-    done = _flwr(space, *arguments, FLWR_LOCAL_SUPERLINK_HTTP_API_PORT=str(config.simulation))
     try:
-        answer = json.loads(done.stdout[done.stdout.index("{") :])
-    except ValueError:
-        answer = {}
-    if not answer.get("success"):
-        told = str(answer.get("error-message") or done.stdout + done.stderr)
-        raise FairSiloError(
-            f"the run did not start ({_last_line(told)}): look at the SuperLink's output"
-        )
-    run = str(answer["run-id"])
+        run = start_run(space, values, config.simulation)
+    except FairSiloError as error:
+        raise FairSiloError(f"the run did not start: {error}") from None
     Progress(config.progress).say({"event": "submitted", "run": run})
     last = {"out": values["out"], "progress": config.progress.name, "run": run}
     if not config.introduce:
@@ -148,25 +134,9 @@ def submit(space: Workspace, config: RunConfig) -> str:
 
 
 def stop_run(space: Workspace, run: str) -> None:
-    """Tell the SuperLink to end a run."""
-    _flwr(space, "stop", run, CONNECTION)
-
-
-def _flwr(space: Workspace, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            [command("flwr"), *arguments],
-            env={**environment(home(space)), **env},
-            cwd=space.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        late = f"the SuperLink did not answer within {PATIENCE:g} s"
-        return subprocess.CompletedProcess(arguments, 1, "", late)
+    """Tell the SuperLink to end a run; one that has ended, or cannot be told, is left alone."""
+    with contextlib.suppress(FairSiloError):
+        stop(space, run)
 
 
 def absent(space: Workspace) -> str:
@@ -175,8 +145,3 @@ def absent(space: Workspace) -> str:
         f"no SuperLink runs for {space.folder} on this machine, start it with "
         "./start-superlink.sh and wait until it says where it is controlled"
     )
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip(" │╭╮╰╯─") for line in text.splitlines()]
-    return next((line for line in reversed(lines) if line), "no output")
