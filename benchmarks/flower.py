@@ -26,8 +26,8 @@ from fairsilo.network.ops.demo import demo
 from fairsilo.network.ops.processes import MARK
 from fairsilo.progress import PROGRESS, Tail, standing
 
-NODE = "import flwr.supernode.cli"
-"""What the command `flower-supernode` imports."""
+NODE = "import fairsilo.network.ops.node, flwr.supernode.cli"
+"""What a silo's node imports."""
 WORKER = (
     "import fairsilo.network.ops.worker, fairsilo.network.ops.runtime, fairsilo.network.client, "
     "fairsilo.network.masked, fairsilo.network.silo"

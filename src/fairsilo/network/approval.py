@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import locked, write
 from fairsilo.network.settings import Settings
 from fairsilo.network.wire import Refusal
+
+if TYPE_CHECKING:
+    from fairsilo.network.federation_file import FederationFile
 
 WAITS = "it is waiting for its owner's approval (`fairsilo flower approve` at the silo)"
 REFUSED = "its owner said no to this run"

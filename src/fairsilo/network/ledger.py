@@ -24,16 +24,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairsilo.data.files import write_atomic
 from fairsilo.dp import Budget, Ledger, Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.chain import short
-from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.wire import Refusal
 from fairsilo.secagg.errors import ProtocolError
 from fairsilo.secagg.static import StaticSumGuard
+
+if TYPE_CHECKING:
+    from fairsilo.network.federation_file import FederationFile
 
 LATEST = "latest"
 """Beside the kinds of questions of a training: the larger, the later it was asked last."""

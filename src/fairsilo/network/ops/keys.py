@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.federation_file import FederationFile
 from fairsilo.secagg.keys import PASSPHRASE, is_locked, load_node_key, read_public_key
+
+if TYPE_CHECKING:
+    from fairsilo.network.federation_file import FederationFile
 
 
 def make_key(private: Path, name: str, passphrase: str = "") -> str:
