@@ -86,6 +86,14 @@ def test_compute_parts_import_without_tables_and_forms() -> None:
     subprocess.run([sys.executable, "-c", f"{blocked}; {modules}"], check=True)
 
 
+@pytest.mark.process
+def test_a_silos_program_and_node_start_without_tables() -> None:
+    """Only its worker reads one, and the two others start for every silo."""
+    modules = "import fairsilo.network.ops.program, fairsilo.network.ops.node"
+    blocked = "import sys; sys.modules['pandas'] = None"
+    subprocess.run([sys.executable, "-c", f"{blocked}; {modules}"], check=True)
+
+
 def test_all_names_of_data_are_found() -> None:
     import fairsilo.data
 

@@ -1,14 +1,10 @@
-"""Separate processes: Flower's own simulation, and Control-C in `fairsilo flower demo`."""
+"""Separate processes: Flower's own simulation, and `fairsilo flower demo` under a witness."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
-import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,7 +15,7 @@ from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.launch import start_simulation
 from fairsilo.network.ops.processes import command, free_ports, processes
 from fairsilo.network.ops.runs import RunConfig
-from tests.network.network import command_lines, metrics_of
+from tests.network.network import metrics_of
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
 
@@ -66,30 +62,3 @@ def test_equalized_odds_of_intersections_to_a_target_under_a_witness(tmp_path: P
     assert len(signed) >= 2 + found["rounds"]
     # One group is left beside those pooled, compared in both classes.
     assert [one["name"].rpartition(" in ")[2] for one in found["constraints"]] == ["<=50K", ">50K"]
-
-
-def test_control_c_leaves_nothing_running(tmp_path: Path) -> None:
-    # Tests started in the background by a shell ignore Control-C; this restores it.
-    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heed}; from fairsilo.cli import main; main()"
-    child = subprocess.Popen(
-        [
-            *(sys.executable, "-W", "ignore", "-c", code, "flower", "demo", "--silos", "2"),
-            *("--no-secure-aggregation", "--rows", "900", "--out", str(tmp_path / "demo")),
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert child.stderr is not None
-    try:
-        for line in child.stderr:
-            if "started" in line:
-                break
-        time.sleep(2)
-        os.kill(child.pid, signal.SIGINT)
-        assert child.wait(timeout=150) == 130
-    finally:
-        child.kill()
-        child.stderr.close()
-    assert not [line for line in command_lines() if str(tmp_path) in line]

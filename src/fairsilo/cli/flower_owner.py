@@ -57,7 +57,7 @@ def confirm(
     names: Annotated[
         list[str] | None, typer.Argument(help="Silos whose words were compared with them.")
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="All other silos.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="All others.")] = False,
     refuse: Annotated[bool, typer.Option("--refuse", help="Take a confirmation back.")] = False,
     settings: Own = Path("silo.toml"),
 ) -> None:
@@ -65,7 +65,7 @@ def confirm(
     from fairsilo.network import vouch
 
     own, agreed = _read(settings)
-    others = [name for name in agreed.names if name != own.name]
+    others = [one.name for one in agreed.parties if one.name != own.name]
     if bool(names) == everybody:
         raise FairSiloError(
             f"name the silos to confirm, or give `--all`: the others are {', '.join(others)}"

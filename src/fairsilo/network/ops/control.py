@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,10 @@ def start_run(space: Workspace, config: dict[str, Any], simulation: int = 0) -> 
         from flwr.proto.federation_config_pb2 import SimulationConfig
         from flwr.supercore.fab import Fab
 
-        app = build_fab_from_disk(space.app)
+        with warnings.catch_warnings():
+            # Of a library that Flower uses.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            app = build_fab_from_disk(space.app)
         played = SimulationConfig(num_supernodes=len(space.agreed.silos)) if simulation else None
         found = client.StartRun(
             StartRunRequest(
