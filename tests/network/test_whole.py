@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import threading
 import time
@@ -76,6 +77,7 @@ class Link:
         assert self.state.claim_task(self.task.task_id)
         assert self.state.activate_task(self.task.task_id)
         self.asked: Counter[str] = Counter()
+        self.one = threading.Lock()
         self.lie: Callable[[Any], None] = lambda response: None
         self.patch = monkeypatch
         for name, value in (("_run_id", self.run), ("_node_id", 1), ("_task_id", 3)):
@@ -112,7 +114,10 @@ class Link:
                 handler = getattr(handlers, name)
                 taken = inspect.signature(handler).parameters
                 more = {key: known[key] for key in known if key in taken}
-                response = handler(type(request).FromString(request.SerializeToString()), **more)
+                copy = type(request).FromString(request.SerializeToString())
+                # Parts come from several threads, and this database has one connection.
+                with self.one if name.endswith("object") else contextlib.nullcontext():
+                    response = handler(copy, **more)
                 if name == "pull_messages":
                     self.lie(response)
                 return type(response).FromString(response.SerializeToString())

@@ -223,9 +223,9 @@ def serve(handlers: Any, news: News | None = None, *, passes_on: bool = False) -
 
     def push_messages(answer: Any, request: Any, state: Any, *more: Any, **named: Any) -> Any:
         parts = detach(request.messages_list)
-        response = answer(request, state, *more, **named)
         if passes_on:
             BAG.parts |= parts
+        response = answer(request, state, *more, **named)
         heads = [one.metadata for one in request.messages_list]
         missing = [
             name
