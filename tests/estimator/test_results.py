@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fairsilo
 from fairsilo import FedFairClassifier
+from fairsilo.errors import FairSiloWarning
 from fairsilo.run.predict import score_table
 from tests.estimator.data import table
 
@@ -42,3 +45,37 @@ def test_scores_by_group() -> None:
         assert line["rows"] == own.sum()
         assert line["accuracy"] == pytest.approx((said == y)[own].mean())
         assert line["found 1"] == pytest.approx((said == "1")[own & (y == "1")].mean())
+
+
+def test_a_run_folder_a_report_and_a_card_of_rows_that_were_held_back(tmp_path: Path) -> None:
+    rows = table(300)
+    train, test = np.arange(300) < 220, np.arange(300) >= 220
+    clf = FedFairClassifier(0.05)
+    clf.fit(
+        rows.X[train], rows.y[train], sensitive_features=rows.group[train],
+        clients=rows.client[train],
+    )  # fmt: skip
+    clf = pickle.loads(pickle.dumps(clf))
+    held: dict[str, Any] = {"sensitive_features": rows.group[test], "clients": rows.client[test]}
+    clf.to_run(tmp_path / "run", rows.X[test], rows.y[test], **held)
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["test"]["rows"] == 80
+    assert metrics["train"]["rows"] == 220
+    assert metrics["test"]["accuracy"] == pytest.approx(clf.score(rows.X[test], rows.y[test]))
+    assert metrics["train"]["dgeo_pooled"] == pytest.approx(clf.constraints_["D"].abs().max())
+    again = fairsilo.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.predict_proba(rows.X), clf.predict_proba(rows.X))
+    page = clf.report(rows.X[test], rows.y[test], **held)
+    assert page.html == (tmp_path / "run" / "report.html").read_text()
+    assert page._repr_html_().startswith("<iframe")
+    assert clf.card(rows.X[test], rows.y[test], **held).startswith("#")
+    with pytest.raises(ValueError, match="which training never saw"):
+        clf.report(rows.X[test], ["new"] * 80, **held)
+    with pytest.raises(ValueError, match="its report in its folder"):
+        again.report(rows.X[test], rows.y[test], **held)
+
+
+def test_a_column_that_gives_the_label_away_is_named() -> None:
+    answer = "is " + T.y.astype(str)
+    with pytest.warns(FairSiloWarning, match="'answer' alone predicts .* leave it out of X"):
+        FedFairClassifier(0.5, method="fedavg").fit(T.X.assign(answer=answer), T.y, **T.extra)

@@ -344,7 +344,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         self.dp_ = fitted.dp
         models = fitted.trained.predictors
         kept = Kept.of(prepared.encoder, models, options.model, options.method, options.seed)
-        self._described = described(options, prepared, fitted)
+        self._described, self._told = described(options, prepared, fitted), fitted.told
         self._keep_model(kept)
 
     def _keep_model(self, kept: Kept) -> None:

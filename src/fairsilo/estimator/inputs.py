@@ -120,7 +120,7 @@ def group_indices(groups: pd.Series[Any], known: Sequence[str], pooled: Sequence
     return place
 
 
-def clients_of(values: Any, rows: int, method: str) -> tuple[Ints, tuple[str, ...]]:
+def clients_of(values: Any, rows: int, method: str = "") -> tuple[Ints, tuple[str, ...]]:
     """The index of the client that holds each row, and the clients' names; None is one client."""
     if values is None:
         if METHODS[method].by_silo:

@@ -1,5 +1,6 @@
 """What a fit leaves: one table of the rounds, one of the constraints, the reason it ended."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.dp import Mechanism
+from fairsilo.estimator.measured import Told
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap
 from fairsilo.evaluate.worth import worth
@@ -18,9 +20,17 @@ from fairsilo.predictor import Committee
 from fairsilo.question import Problem
 from fairsilo.run.decide import decided
 from fairsilo.run.endings import ending, explain, idle_limit
+from fairsilo.run.measure import training_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.private import begin, private_ending, spent, without
+from fairsilo.run.private import (
+    begin,
+    private_ending,
+    released_by,
+    released_training,
+    spent,
+    without,
+)
 from fairsilo.run.problem import plan
 from fairsilo.run.store import history
 from fairsilo.run.tallies import tally_of
@@ -44,6 +54,8 @@ class Fitted:
     """That the model is of little use."""
     terms: list[dict[str, Any]] = field(default_factory=list)
     """What every term adds to a score, as in model.json."""
+    told: Told | None = None
+    """What a report needs beside test rows."""
 
 
 def train(
@@ -56,6 +68,7 @@ def train(
 
     Under differential privacy, of the training rows only what was released is said.
     """
+    started = time.perf_counter()
     if mechanism is None:
         engine, problem = prepared.engine(options), plan(options, prepared)
         settled, prepared, engine = settle_here(options, prepared, problem, engine)
@@ -67,6 +80,7 @@ def train(
         common = int(np.argmax(tally.cells.sum(axis=0)))
         why = worth(tally, prepared.schema.classes, common)["why"]
         told = [] if why is None else [f"on the training rows the model is {why}"]
+        training = training_of(prepared, tally, None, {}, reason)
         reason = "; ".join([reason, *idle_limit(options, problem, trained.outcome)])
         terms = terms_here(options, prepared, settled, trained, None, engine)
     else:
@@ -81,6 +95,9 @@ def train(
         reason = private_ending(trained.outcome, plain)
         terms = terms_of(prepared.encoder, trained, None, None, 1.0)
         dp = spent(mechanism.ledger, options.dp_noise, mechanism.smallest)
+        released = released_by(private, problem, None)
+        training = released_training(released, prepared, trained.outcome, tolerance, tally)
+    seconds = time.perf_counter() - started
     return Fitted(
         prepared,
         trained,
@@ -90,6 +107,7 @@ def train(
         dp,
         tuple(told),
         terms,
+        Told.of(options, prepared, trained, training, seconds),
     )
 
 

@@ -1,4 +1,4 @@
-"""`clf.plot()`: the terms of a model as a page, which notebooks show and `save` writes."""
+"""Pages of a fit, which notebooks show and `save` writes: `clf.plot()`, `clf.report()`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,11 @@ from fairsilo.report.blocks import page
 from fairsilo.report.sections.terms import terms
 
 
-class Picture:
-    """A page of its own: the section of the report that shows every term."""
+class Page:
+    """A page of HTML that loads nothing."""
 
-    def __init__(self, description: Mapping[str, Any]) -> None:
-        """`description` is as in model.json."""
-        section = terms(description)
-        if section is None:
-            raise FairSiloError(
-                "there are no terms to draw: fit with `model` lr or additive for two classes, by a "
-                "`method` that ends with one model"
-            )
-        self.html = page(f"A model of {description['schema']['label']}", [section])
+    def __init__(self, html: str) -> None:
+        self.html = html
 
     def save(self, path: str | Path) -> None:
         """Write one HTML file, which loads nothing."""
@@ -36,3 +29,24 @@ class Picture:
             f'<iframe srcdoc="{escape(self.html)}" width="100%" height="800" '
             'style="border:0"></iframe>'
         )
+
+
+class Text(str):
+    """Markdown, which notebooks show as it is meant."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+class Picture(Page):
+    """A page of its own: the section of the report that shows every term."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        """`description` is as in model.json."""
+        section = terms(description)
+        if section is None:
+            raise FairSiloError(
+                "there are no terms to draw: fit with `model` lr or additive for two classes, by a "
+                "`method` that ends with one model"
+            )
+        super().__init__(page(f"A model of {description['schema']['label']}", [section]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from fairsilo.arrays import Floats, Ints
 from fairsilo.data import Schema, infer_schema
 from fairsilo.data.columns import vocabulary
 from fairsilo.data.groups import POOLED, with_groupless
+from fairsilo.data.leakage import leaks
 from fairsilo.data.schema import Feature
 from fairsilo.dp import Mechanism
+from fairsilo.errors import FairSiloWarning
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
 from fairsilo.method import METHODS
 from fairsilo.run.options import Options
@@ -97,6 +100,10 @@ def prepare(
     """
     client, names = clients
     schema = _schema(frame, y, classes, compared, declared)
+    for words in leaks(frame, schema, y) if declared is None else ():
+        # The command line's remedy, in the words of an array of rows.
+        told = re.sub("give `drop` .*", "leave it out of X", words)
+        warnings.warn(told, FairSiloWarning, stacklevel=4)
     return assemble(
         options, schema, frame, y, compared.s, client,
         names=names,

@@ -60,6 +60,15 @@ class Saved:
 def save(run: Run, folder: Path) -> tuple[Path, ...]:
     """Write the run folder and return its files. model.json is removed first and written last:
     its presence means that the folder is complete."""
+    files = contents(run)
+    (folder / "model.json").unlink(missing_ok=True)
+    for name, content in files.items():
+        write_atomic(folder / name, content)
+    return tuple(folder / name for name in files)
+
+
+def contents(run: Run) -> dict[str, bytes]:
+    """The files of the run folder, model.json last."""
     models = run.trained.predictors
     kind, tensors = to_tensors(models) if models else (NOWHERE, {})
     from fairsilo.run.made import made
@@ -69,7 +78,7 @@ def save(run: Run, folder: Path) -> tuple[Path, ...]:
     private = "dp" in run.metrics
     description = {**_describe(run, kind), "made": made(run.options) | ({} if private else digest)}
     rounds = history(run)
-    files = {
+    return {
         "model.safetensors": content,
         "history.parquet": rounds.to_parquet(index=False),
         "metrics.json": _json(run.metrics),
@@ -78,10 +87,6 @@ def save(run: Run, folder: Path) -> tuple[Path, ...]:
         "report.html": run_page(description, run.metrics, rounds).encode(),
         "model.json": _json(description),
     }
-    (folder / "model.json").unlink(missing_ok=True)
-    for name, content in files.items():
-        write_atomic(folder / name, content)
-    return tuple(folder / name for name in files)
 
 
 def save_model(model: Predictor, options: Options, posed: Posed, folder: Path) -> None:

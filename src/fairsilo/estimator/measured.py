@@ -1,0 +1,86 @@
+"""A fit measured on rows that it did not see: the run folder, the report and the card of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from fairsilo.arrays import Floats, Ints
+from fairsilo.coded import Table
+from fairsilo.estimator.fitted_state import Kept
+from fairsilo.method import Trained
+from fairsilo.partition.federation import Federation
+from fairsilo.run.measure import Seen, Training, bytes_sent, measure
+from fairsilo.run.options import Options
+from fairsilo.run.prepare import Prepared
+from fairsilo.run.problem import SETUP_EXCHANGES, Posed, plan
+from fairsilo.run.tallies import test_evidence
+from fairsilo.run.train import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is known of a fit without its rows; it can be pickled."""
+
+    options: Options
+    posed: Posed
+    trained: Trained
+    """Without its models, which `Kept` has."""
+    training: Training
+    clients: tuple[str, ...]
+    seconds: float
+
+    @classmethod
+    def of(
+        cls,
+        options: Options,
+        prepared: Prepared,
+        trained: Trained,
+        training: Training,
+        seconds: float,
+    ) -> Told:
+        """Of a finished training."""
+        posed = Posed(**{one.name: getattr(prepared, one.name) for one in fields(Posed)})
+        bare = replace(trained, predictors=())
+        return cls(options, posed, bare, training, prepared.client_names, seconds)
+
+    def run(
+        self,
+        kept: Kept,
+        x: Table,
+        y: Ints,
+        s: Ints,
+        client: Ints | None,
+        weight: Floats | None,
+        dp: dict[str, Any] | None,
+        terms: list[dict[str, Any]],
+    ) -> Run:
+        """The run whose test rows these are."""
+        members, posed = tuple(kept.committee().members), self.posed
+        trained = replace(self.trained, predictors=members)
+        shape = len(posed.schema.groups), len(posed.schema.classes)
+        none = Federation(x[:0], y[:0], s[:0], np.zeros(1, np.int64), *shape)
+        tested = Prepared(
+            **vars(posed),
+            federation=none,
+            client_names=self.clients,
+            test_x=x,
+            test_y=y,
+            test_s=s,
+            test_client=client,
+            test_weight=weight,
+        )
+        seen = Seen(
+            self.training,
+            [test_evidence(tested, one, self.options.seed) for one in members],
+            len(self.clients),
+            {**bytes_sent(trained, 0, False), "setup_exchanges": SETUP_EXCHANGES},
+            client is not None,
+        )
+        problem = plan(self.options, posed)
+        metrics = measure(self.options, posed, problem, trained, seen, self.seconds)
+        if dp is not None:
+            metrics["dp"] = dp
+        return Run(self.options, posed, self.clients, trained, metrics, terms)
