@@ -89,7 +89,8 @@ class _Game:
             left = max(self.problem.rounds - len(records), 1)
             try:
                 ended = drive(Lbfgs(), self.answer, self.theta, limits, left, note)
-            except Changed:
+            except Changed as change:
+                self.theta = change.onward(self.theta, self.theta)
                 continue
             return replace(ended, rounds=len(records), history=Record.stacked(records))
 
