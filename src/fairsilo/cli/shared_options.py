@@ -185,10 +185,18 @@ OPTIONS: dict[str, Declared] = {
         "Of two classes, from which probability on the second is predicted: 0.3, or chosen on "
         "training rows: balanced-accuracy, f1, share=0.2. Default 0.5.", HOW,
     ),
+    "local_epochs": Declared(
+        Count, None,
+        "Epochs that each client trains by itself in a round, before models are averaged: fedavg, "
+        "and fedfair by agp. Default: one step over all rows.", HOW,
+    ),
+    "batch": Declared(
+        Count, None, "Rows of a step in these epochs; default: all rows of the client.", HOW
+    ),
     "rounds": Declared(
         Count, None,
-        "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 600 (af); with --dp-epsilon "
-        "6 (newton), 1000 (agp).", HOW,
+        "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 600 (af), 200 (with "
+        "--local-epochs); with --dp-epsilon 6 (newton), 1000 (agp).", HOW,
     ),
     "start_from": Declared(
         Path | None, None,

@@ -1,5 +1,6 @@
 """An engine answers questions with sums over silos; it does not matter where the silos are."""
 
+import itertools
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -64,6 +65,7 @@ class Engine(Protocol):
 
 def answers(engine: Engine, problem: Problem) -> Any:
     """What a solver asks for, as `drive` wants it: each query is a `Round`."""
+    turns = itertools.count()
 
     def answer(query: Query, order: Order) -> Sums:
         sums: Sums = engine.ask(
@@ -75,6 +77,7 @@ def answers(engine: Engine, problem: Problem) -> Any:
                 totals=engine.count(problem).to_vector(),
                 rest=problem.rest,
                 limited=bool(problem.constraints),
+                turn=next(turns) if problem.work is not None else 0,
             ),
         )
         return sums

@@ -42,7 +42,12 @@ class Pooled(Clientwise):
         return super().ask(problem, question)
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
-        """The compiled loop; for Newton's few rounds of logistic regression it does not pay."""
+        """The compiled loop; for Newton's few rounds of logistic regression it does not pay.
+
+        Local epochs are the silos' own, who answer one by one.
+        """
+        if problem.work is not None:
+            return super().solve(problem, watch)
         if (
             problem.model.linear
             and problem.solver.order is Order.SECOND

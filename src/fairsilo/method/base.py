@@ -59,6 +59,8 @@ class Method:
     """Whether there are constraints or a repair at all; without them it is its own baseline."""
     private: bool = False
     """Whether it trains under differential privacy."""
+    works: bool = False
+    """Whether silos can train by themselves between exchanges (local epochs)."""
     targets: bool = False
     """Whether it takes a target in rates, and limits of single pairs."""
     penalised: bool = True

@@ -27,5 +27,6 @@ fedavg = Method(
     asks=(),
     limited=False,
     private=True,
+    works=True,
     weighted=True,
 )

@@ -20,6 +20,7 @@ fedfair = Method(
     limits="loss",
     shared=True,
     private=True,
+    works=True,
     targets=True,
     weighted=True,
 )

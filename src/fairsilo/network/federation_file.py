@@ -53,7 +53,7 @@ STEPPED = ("histogram", "crossings")
 """The kinds of questions that a model with steps has of its own."""
 LATER = (
     *("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum"),
-    *("weight", "maximum_weight", "class_weight"),
+    *("weight", "maximum_weight", "class_weight", "local_epochs", "batch"),
 )
 """Fields that came later: where they are not set, they are no part of the text."""
 
@@ -109,6 +109,9 @@ class FederationFile(BaseModel):
     """The column with the rows' weights; None: every row counts as one."""
     maximum_weight: float | None = None
     class_weight: str | tuple[tuple[str, float], ...] | None = None
+    local_epochs: int | None = None
+    batch: int | None = None
+    """Rows of a step in local epochs; None is all of a silo's."""
     rounds: int = Field(default=150, ge=1)
     seed: int = 0
     split: str | None = None
@@ -207,7 +210,7 @@ class FederationFile(BaseModel):
             private["client_names"] = () if client is None else self.names
         same = ("method", "after", "model", "penalty", "pairs", "solver", "estimator", "notion")
         limits = ("epsilon", "epsilons", "target_deo", "target_by", "target_confidence")
-        weights = ("weight", "maximum_weight", "class_weight")
+        weights = ("weight", "maximum_weight", "class_weight", "local_epochs", "batch")
         more = ("against", "pool", *limits, "decide_at", *weights, "rounds", "seed", "split")
         return Options(
             data=data or self.name,

@@ -46,6 +46,15 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a silo does between two exchanges of FedAvg: epochs of gradient steps on its rows."""
+
+    epochs: int = 1
+    batch: int | None = None
+    """Rows of a step; None is all of them."""
+
+
+@dataclass(frozen=True)
 class Problem:
     """A training as all parties know it: everything but the rows."""
 
@@ -62,6 +71,8 @@ class Problem:
     """Whether epsilon limits gaps of losses or of rates."""
     target: float | None = None
     """The difference of rates within which a trained model is made to decide."""
+    work: Work | None = None
+    """What silos do by themselves in a round of AGP; None: one step over all rows."""
     hidden: tuple[int, ...] = ()
     """The columns of x that encode the group: AF's adversary must not see them."""
     rest: bool = False

@@ -11,6 +11,7 @@ from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting, set_
 from fairsilo.question.model_sums import sums_of
 from fairsilo.question.plausible import NOTHING, Known
 from fairsilo.question.round_bounds import wrong_sums
+from fairsilo.question.worked import worked
 from fairsilo.solver.base import Order, Sums
 
 
@@ -27,6 +28,8 @@ class Round(Question, kind="round", moving=True):
     """Whether to leave out the rows that each silo sets aside."""
     limited: bool = True
     """Whether the problem's constraints count; without them this is plain training."""
+    turn: int = 0
+    """The number of the round, by which the rows of local epochs are ordered."""
 
     def constraints(self, problem: Problem) -> tuple[Constraint, ...]:
         """Those that count."""
@@ -47,6 +50,8 @@ class Round(Question, kind="round", moving=True):
         )
         if self.rest and not problem.rest:
             raise Unfit("the problem sets no rows aside")
+        if self.turn < 0 or (problem.work is not None and self.order != Order.LAGRANGIAN.value):
+            raise Unfit("the round does not fit local epochs")
         if self.order not in {order.value for order in Order}:
             raise Unfit(f"the order {self.order!r} of a round is unknown")
 
@@ -58,6 +63,9 @@ class Round(Question, kind="round", moving=True):
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The silo's part of the sums."""
         rows, at = weighted_rows(problem, silo, self), (self.theta, self.mu)
+        if problem.work is not None and self.order == Order.LAGRANGIAN.value:
+            rng = np.random.default_rng([problem.seed, 2, silo.index, self.turn])
+            return worked(problem, rows, *at, self.measure(problem), rng)
         return sums_of(problem.model, self.order, *rows, *at, self.measure(problem))
 
     def read(self, problem: Problem, vector: Floats) -> Sums:
@@ -75,7 +83,11 @@ class Round(Question, kind="round", moving=True):
             known = replace(known, rows=rest)
         constraints, measure = self.constraints(problem), self.measure(problem)
         asked = replace(problem, constraints=constraints, measure=measure)
-        return wrong_sums(asked, self.read(problem, vector), (self.theta, self.mu), totals, known)
+        sums = self.read(problem, vector)
+        if problem.work is not None:
+            # Not a gradient: where a silo's own steps led.
+            sums = replace(sums, grad=np.zeros_like(sums.grad))
+        return wrong_sums(asked, sums, (self.theta, self.mu), totals, known)
 
 
 def weighted_rows(

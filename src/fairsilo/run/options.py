@@ -18,6 +18,7 @@ from fairsilo.model.mlp import with_sizes
 from fairsilo.partition import KINDS
 from fairsilo.run.choices import check_after, check_seed, check_start, choose
 from fairsilo.run.decide import check_decision
+from fairsilo.run.local_options import check_local
 from fairsilo.run.private_options import check_private
 from fairsilo.run.target_options import check_limits
 from fairsilo.run.weights import check_weights, class_weights_of
@@ -108,6 +109,10 @@ class Options:
     decide_at: str | None = None
     """From which probability on the second of two classes is predicted: a number, or how to choose
     it on the training rows; None is 0.5."""
+    local_epochs: int | None = None
+    """Epochs that every client trains by itself in a round of AGP; None is one step on all rows."""
+    batch: int | None = None
+    """Rows of a step in these epochs; None is all of the client's."""
     rounds: int | None = None
     start_from: Path | None = None
     """A run folder from whose model training starts, instead of from zero."""
@@ -144,6 +149,7 @@ class Options:
         self._check_compared()
         choose("target_by", self.target_by, TARGET_BY)
         check_limits(self)
+        check_local(self)
         self._check_penalty()
         self._check_pairs()
         check_weights(self)

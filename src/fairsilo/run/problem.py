@@ -29,6 +29,7 @@ from fairsilo.model import MODELS
 from fairsilo.question import Columns, Counts, Histogram, NoisyColumns, Problem
 from fairsilo.question.base import Promise
 from fairsilo.run.constraints import Compared, compare, groups_of
+from fairsilo.run.local_options import SOLVER, work_of
 from fairsilo.run.options import Options
 from fairsilo.solver import SOLVERS, Solver
 
@@ -36,6 +37,8 @@ ROUNDS = {"newton": 150, "lbfgs": 300, "agp": 20_000}
 """The most rounds a solver gets unless the options say otherwise."""
 PRIVATE_ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, where every one costs noise."""
+LOCAL_ROUNDS = 200
+"""Rounds with local epochs, which do the work of many."""
 LARGEST_MATRIX = {"lr": 2_000, "mlp": 400, "additive": MOST_PARAMETERS}
 """Models with more parameters train by L-BFGS: the rounds that a (p, p) matrix saves no longer
 pay for computing and sending it (ADULT's network, p = 881: 13 s by L-BFGS, minutes by Newton)."""
@@ -225,6 +228,7 @@ def plan(options: Options, posed: Posed) -> Problem:
         promise=promise_of(options),
         measure="loss" if target is None else "rate",
         target=options.target_deo if method.decides else None,
+        work=work_of(options),
         weighted=options.weight is not None,
         class_weight=costs,  # type: ignore[arg-type]
     )
@@ -241,6 +245,8 @@ def solver_name(options: Options, parameters: int) -> str:
     """The solver of the options, or the better one for so many parameters."""
     if options.solver_name is not None:
         return options.solver_name
+    if work_of(options) is not None:
+        return SOLVER
     if options.dp_epsilon is not None:
         return "newton" if options.model == "lr" else "agp"
     return "newton" if parameters <= LARGEST_MATRIX.get(options.model, 400) else "lbfgs"
@@ -253,6 +259,8 @@ def why_solver(options: Options, parameters: int) -> str:
         return f"{own.title} has a solver of its own"
     if options.solver_name is not None:
         return f"{name}, as asked for"
+    if work_of(options) is not None:
+        return f"{name}, for local epochs"
     if options.dp_epsilon is not None:
         return f"{name}, for differential privacy"
     most = LARGEST_MATRIX.get(options.model, 400)
@@ -264,6 +272,8 @@ def rounds_of(options: Options, solver: str) -> int:
     """The most rounds."""
     if options.rounds is not None:
         return options.rounds
+    if work_of(options) is not None:
+        return LOCAL_ROUNDS
     if options.dp_epsilon is not None:
         return PRIVATE_ROUNDS.get(solver, 1000)
     return METHODS[options.after or options.method].rounds or ROUNDS.get(solver, 300)

@@ -25,6 +25,7 @@ SAME = (
     "groups", "protected_class", "method", "after", "model", "penalty", "pairs", "estimator",
     "notion", "against", "pool", "epsilon", "epsilons", "target_deo", "target_by",
     "target_confidence", "seed", "split", "decide_at", "weight", "maximum_weight", "class_weight",
+    "local_epochs", "batch",
 )  # fmt: skip
 """The options that a federation file has under the same names."""
 

@@ -97,6 +97,8 @@ OPTIONS = {
     "maximum_weight": "the largest weight, under differential privacy",
     "class_weight": "what a row of a class weighs in the objective",
     "hidden": "sizes of the network's hidden layers",
+    "local_epochs": "epochs that each client trains by itself in a round; by itself one step",
+    "batch": "rows of a step in local epochs; by itself all of a client\u2019s",
     "decide_at": "from which probability on the second class is predicted; by itself 0.5",
     "rounds": "the most rounds that were allowed",
     "engine": "where the sums were computed",
