@@ -42,3 +42,17 @@ def test_a_schema_is_kept(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
     assert quick(*TRAIN, "--schema", "s.json").returncode == 0
     (tmp_path / "s.json").unlink()
     assert quick("rerun", "run").returncode == 0
+
+
+def test_a_run_from_an_earlier_model_needs_that_model(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    loans.drop(columns="part").to_csv(tmp_path / "loans.csv", index=False)
+    assert quick(*TRAIN).returncode == 0
+    later = [*TRAIN, "--start-from", "run"]
+    later[later.index("--out") + 1] = "later"
+    assert quick(*later).returncode == 0
+    done = quick("rerun", "later")
+    assert done.returncode == 2
+    assert "give as --start-from the run folder" in done.stderr.replace("\n", " ")
+    assert quick("rerun", "later", "--start-from", "run").returncode == 0

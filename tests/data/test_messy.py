@@ -129,6 +129,17 @@ def test_wrong_dialects(told: dict[str, str], message: str) -> None:
         Options(data="t.csv", **told)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("code", ["00012", '"00012"'])
+def test_leading_zeros_far_down_are_codes_too(tmp_path: Path, code: str) -> None:
+    lines = [f"{10000 + k % 90000},{k}" for k in range(60_000)]
+    lines[-7] = f"{code},5"
+    path = tmp_path / "t.csv"
+    path.write_text("zip,x\n" + "\n".join(lines) + "\n")
+    frame = read_table(path)
+    assert frame["zip"].iloc[-7] == "00012"
+    assert frame["x"].dtype == np.int64
+
+
 def test_leading_zeros_are_codes(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", zip=["00012", "10115", "0", "20095"])
     schema = schema_of(path)[1]

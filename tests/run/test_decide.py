@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from fairsilo import FedFairClassifier
-from fairsilo.data import make_table
+from fairsilo.data import infer_schema, make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.export.onnx import to_onnx
+from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.member import Member
+from fairsilo.network.ops.keys import make_key
 from fairsilo.run import Options, execute, load, save
 from fairsilo.run.predict import score_table
 
@@ -96,3 +99,15 @@ def test_what_is_chosen_is_best_on_the_training_rows(tmp_path: Path, aim: str) -
 def test_mistakes(told: dict[str, Any], message: str) -> None:
     with pytest.raises(FairSiloError, match=message):
         Options(data="t.csv", **told)
+
+
+def test_what_cannot_be_is_refused_before_anybody_is_asked(tmp_path: Path) -> None:
+    table = make_table(60, classes=3)
+    schema = infer_schema(table, label="label", group="group", exclude=["client"])
+    member = Member(name="a", public_key=make_key(tmp_path / "a.key", "a"))
+    values: dict[str, Any] = {"table": schema, "protected_class": "1", "silos": (member,)}
+    values |= {"minimum_silos": 1, "secure_aggregation": False, "decide_at": "0.3"}
+    with pytest.raises(ValueError, match="a label with two classes"):
+        FederationFile(**values)
+    with pytest.raises(FairSiloError, match="whose Hessian is exact"):
+        Options(data="t.csv", model="mlp", penalty="auto")

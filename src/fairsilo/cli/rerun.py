@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairsilo.cli.shared_options import DataDir
+from fairsilo.cli.shared_options import DataDir, StartFrom
 
 
 def rerun(
@@ -16,11 +16,12 @@ def rerun(
         str | None, typer.Option(help="Where its data are now; default: of that name, here.")
     ] = None,
     data_dir: DataDir = None,
+    start_from: StartFrom = None,
 ) -> None:
     """Train a run again, and say whether the model is the same; exit 1 if not."""
     from fairsilo.run.made import rerun as again
 
-    found = again(model, data, data_dir)
+    found = again(model, data, data_dir, start_from)
     if found.same_data is False:
         print("the data are not those of the run: their digest differs")
     if found.same_model:

@@ -33,6 +33,7 @@ LONG = re.compile(r"\s*[+-]?\d{20,}\s*")
 FIRST, BLOCK, LARGEST = 1 << 16, 1 << 22, 1 << 26
 """Bytes that types are guessed from at first, that are read at a time, that they are guessed from
 at most."""
+DIGITS = np.isin(np.arange(256), list(b"0123456789"))
 TEXT = pa.dictionary(pa.int32(), pa.string())
 RANK = [pa.int64(), pa.float64(), TEXT]
 WIDER = {pa.int64(): pa.float64(), pa.float64(): TEXT}
@@ -138,7 +139,7 @@ def _arrow(
         while True:
             try:
                 table = pa.Table.from_batches(_batches(path, packed, types, BLOCK, dialect))
-                doubtful = [n for n in _doubtful(table, path, packed) if n not in declared]
+                doubtful = [n for n in _doubtful(table, path, packed, dialect) if n not in declared]
                 texts = dict.fromkeys(doubtful, pa.string())
                 if not (
                     texts and _widen(types, _batches(path, packed, texts, BLOCK, dialect), dialect)
@@ -197,24 +198,34 @@ def _widen(types: dict[str, Any], batches: Iterable[pa.RecordBatch], dialect: Di
     return types != before
 
 
-def _doubtful(table: pa.Table, path: Path, packed: bool) -> Iterator[str]:
+def _doubtful(table: pa.Table, path: Path, packed: bool, dialect: Dialect) -> Iterator[str]:
     """The columns of numbers that may hold a text which Arrow takes for a number."""
     kinds = dict(zip(table.column_names, table.schema.types, strict=True))
-    if pa.int64() in kinds.values() and _has_hexadecimals(path, packed):
+    if pa.int64() in kinds.values() and _has_codes(path, packed, dialect):
         yield from (name for name, kind in kinds.items() if kind == pa.int64())
     for name, kind in kinds.items():
         if kind == pa.float64() and pc.any(pc.invert(pc.less(pc.abs(table[name]), 1e19))).as_py():
             yield name
 
 
-def _has_hexadecimals(path: Path, packed: bool) -> bool:
+def _has_codes(path: Path, packed: bool, dialect: Dialect) -> bool:
+    """Whether there are hexadecimals, or fields of digits that begin with a zero."""
+    ends = re.escape(dialect.sep.encode()) + rb'\n"'
+    zeros = re.compile(rb"[%b]0[0-9]+[%b\r]" % (ends, ends))
+    begins = np.isin(np.arange(256), list(dialect.sep.encode() + b'\n"'))
     with _open(path, packed) as raw:
         last = b""
         while block := raw.read(BLOCK):
             block = last + block
             if b"0x" in block or b"0X" in block:
                 return True
-            last = block[-1:]
+            # Few zeros begin a field: the expression, which is slow, looks at few blocks.
+            each = np.frombuffer(block, np.uint8)
+            place = np.flatnonzero(each[1:-1] == ord("0"))
+            place = place[begins[each[place]]]
+            if DIGITS[each[place + 2]].any() and zeros.search(block):
+                return True
+            last = block[-32:]
     return False
 
 

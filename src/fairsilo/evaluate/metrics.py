@@ -117,6 +117,11 @@ def largest(gaps: Sequence[float | None]) -> float | None:
     return max(abs(gap) for gap in gaps if gap is not None)
 
 
+def within(gap: float, target: float) -> bool:
+    """Whether a gap of rates is at most the target, up to the rounding of two quotients."""
+    return gap <= target + 1e-9
+
+
 def deo(tally: Tally, pairs: Sequence[Constraint]) -> float | None:
     """Difference of equal opportunity."""
     return largest([rate_gap(tally, pair) for pair in pairs])

@@ -17,6 +17,7 @@ from fairsilo.data import DATASETS
 from fairsilo.data.table import SUFFIXES
 from fairsilo.errors import FairSiloError
 from fairsilo.predictor.saved import to_tensors
+from fairsilo.run.again import digest as model_digest
 from fairsilo.run.options import Options
 from fairsilo.run.store import Saved, load
 from fairsilo.run.train import execute
@@ -36,6 +37,8 @@ def made(options: Options) -> dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}",
         "schema_given": options.schema is not None,
     }
+    if options.start_from is not None:
+        found["started_from_sha256"] = model_digest(options.start_from)
     if options.dp_epsilon is None and (digest := data_digest(options.data)) is not None:
         found["data_sha256"] = digest
     return found
@@ -68,7 +71,12 @@ class Again:
     """The largest difference of a parameter; infinite where the models differ in kind."""
 
 
-def rerun(folder: Path, data: str | None = None, data_dir: Path | None = None) -> Again:
+def rerun(
+    folder: Path,
+    data: str | None = None,
+    data_dir: Path | None = None,
+    start_from: Path | None = None,
+) -> Again:
     """Train a run again, and compare."""
     saved = load(folder)
     if "network" in saved.metrics:
@@ -80,8 +88,13 @@ def rerun(folder: Path, data: str | None = None, data_dir: Path | None = None) -
             f"{folder} was trained under differential privacy, whose noise is never the same twice"
         )
     told = saved.description.get("made", {})
+    if told.get("started_from_sha256", "") != model_digest(start_from):
+        raise FairSiloError(
+            f"{folder} was trained from another model than this: give as `start_from` the run "
+            "folder that it was trained from, or leave it out where there was none"
+        )
     with TemporaryDirectory() as place:
-        options = replace(trained_with(saved), data_dir=data_dir)
+        options = replace(trained_with(saved), data_dir=data_dir, start_from=start_from)
         options = replace(options, data=data or options.data)
         if told.get("schema_given"):
             path = Path(place) / "schema.json"

@@ -15,7 +15,15 @@ from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, s
 from fairsilo.evaluate.certificate import refuse
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import accuracy as accuracy_of
-from fairsilo.evaluate.metrics import deo, dgeo_mean, dgeo_pooled, loss, loss_gap, rate_gap
+from fairsilo.evaluate.metrics import (
+    deo,
+    dgeo_mean,
+    dgeo_pooled,
+    loss,
+    loss_gap,
+    rate_gap,
+    within,
+)
 from fairsilo.evaluate.scores import curves_of
 from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
@@ -300,7 +308,7 @@ def without_figures(metrics: Metrics) -> Metrics:
 def _target_met(options: Options, train: Metrics) -> bool | None:
     """Whether the rates of the training rows are within the target; None without one."""
     gap = train.get("rate_gap")
-    return None if options.target_deo is None or gap is None else gap <= options.target_deo
+    return None if options.target_deo is None or gap is None else within(gap, options.target_deo)
 
 
 def _curves(posed: Posed, test: Sequence[Evidence]) -> Metrics:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairsilo.evaluate.intervals import LEVEL, Interval
+from fairsilo.evaluate.metrics import within
 from fairsilo.report.html import Child, Html, el, join
 from fairsilo.report.sections.facts import Facts, Pair
 from fairsilo.report.sections.words import AIMS, ESTIMATORS, MODELS, name_of
@@ -66,7 +67,7 @@ def on_training_rows(facts: Facts) -> Answer:
         rates = facts.training_rate_gap
         if rates is None:
             return Answer.UNSURE
-        return Answer.YES if rates <= facts.target + 1e-9 else Answer.NO
+        return Answer.YES if within(rates, facts.target) else Answer.NO
     if epsilon is None:
         return Answer.NONE
     if gap is None:
