@@ -20,7 +20,7 @@ from fairsilo.network.wire import Ask
 
 IGNORED = ("question", "signatures")
 """Of a question's frame: the question is looked at by itself."""
-SOLVED = ("mu", "weighting")
+SOLVED = ("mu",)
 """Numbers of a question that a solver found, beside theta."""
 SCORES = 1e-8
 """The largest difference of scores between two thetas that count as one."""
