@@ -55,7 +55,7 @@ def test_two_runs_of_the_same_rows(quick: Program, loans: pd.DataFrame, tmp_path
     done = quick("diff", "runs/tight", "runs/loose")
     assert "settings that differ" in done.stdout
     assert "loose minus tight, on the same 80 test rows" in done.stdout
-    assert "limited differently (tight losses 0.01 apart, loose losses 0.5 apart)" in done.stdout
+    assert "limited differently (tight: losses 0.01 apart, loose: losses 0.5 apart)" in done.stdout
 
 
 def test_what_cannot_be_paired_is_said(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_cannot_be_paired_is_said(quick: Program, loans: pd.DataFrame, tmp_
     (tmp_path / "loans.csv").rename(tmp_path / "elsewhere.csv")
     done = quick("diff", "a", "b", "--json")
     assert json.loads(done.stdout)["paired"] == []
-    assert "is not here: say with --data where" in done.stdout
+    assert "(loans.csv) are not here: say with --data where" in done.stdout
     loans.iloc[1:].to_csv(tmp_path / "loans.csv", index=False)
     assert "its digest differs" in quick("diff", "a", "b").stdout
     (tmp_path / "b" / "history.parquet").unlink()
@@ -81,12 +81,14 @@ def test_what_cannot_be_paired_is_said(quick: Program, loans: pd.DataFrame, tmp_
         (("a",), "give two to 12 run folders"),
         (("a", "a"), "named twice"),
         (("a", "nowhere"), "nowhere/model.json does not exist"),
+        (("nothing", "a"), "nothing has a model and no figures"),
     ],
 )
 def test_mistakes(quick: Program, tmp_path: Path, runs: tuple[str, ...], said: str) -> None:
-    (tmp_path / "a").mkdir()
-    for name in ("model.json", "metrics.json"):
-        (tmp_path / "a" / name).write_text("{}")
+    for folder, metrics in (("a", '{"test": {}}'), ("nothing", "{}")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "model.json").write_text("{}")
+        (tmp_path / folder / "metrics.json").write_text(metrics)
     done = quick("diff", *runs)
     assert done.returncode == 2
     assert said in done.stderr

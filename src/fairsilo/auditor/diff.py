@@ -77,6 +77,8 @@ def _read(folders: Sequence[Path]) -> list[Kept]:
     runs = []
     for name, folder in zip(names, folders, strict=True):
         about, metrics = (read_json(folder / f"{part}.json") for part in ("model", "metrics"))
+        if "test" not in metrics:
+            raise FairSiloError(f"{folder} has a model and no figures: there is nothing to compare")
         path = folder / "history.parquet"
         history = pd.read_parquet(path) if path.exists() else pd.DataFrame()
         runs.append(Kept(name, folder, Facts(about, metrics, history)))
@@ -180,33 +182,29 @@ def _same_rows(first: Kept, run: Kept, old: Tested, new: Tested) -> None:
 
 def _notes(runs: Sequence[Kept]) -> list[str]:
     """What a reader must know before comparing figures."""
-    first, found = runs[0], []
     each = [one.options for one in runs]
-    for key, what in (
-        ("notion", "notions of fairness, so that their gaps are not of the same thing"),
-        ("label", "labels"),
-        ("protected_class", "protected classes"),
-        ("group", "groups"),
-    ):
-        if len({str(one.get(key)) for one in each}) > 1:
-            told = ", ".join(
-                f"{run.name} {one.get(key)}" for run, one in zip(runs, each, strict=True)
-            )
-            found.append(f"the runs have different {what} ({told})")
-    limits = [_limit(one.facts) for one in runs]
-    if len(set(limits)) > 1:
-        told = ", ".join(f"{run.name} {limit}" for run, limit in zip(runs, limits, strict=True))
-        found.append(f"the runs were limited differently ({told})")
-    if len({one.facts.test_rows for one in runs}) > 1:
-        told = ", ".join(f"{run.name} {run.facts.test_rows:,}" for run in runs)
-        found.append(f"the runs were tested on different numbers of rows ({told})")
+    differ = {
+        "the runs have different notions of fairness, so that their gaps are not of the same thing":
+            [one["notion"] for one in each],
+        "the runs have different labels": [one["label"] for one in each],
+        "the runs have different protected classes": [one["protected_class"] for one in each],
+        "the runs have different groups": [one["group"] for one in each],
+        "the runs were limited differently": [_limit(one.facts) for one in runs],
+        "the runs were tested on different numbers of rows":
+            [f"{one.facts.test_rows:,}" for one in runs],
+    }  # fmt: skip
+    found = []
+    for words, values in differ.items():
+        if len(set(values)) > 1:
+            told = (f"{run.name}: {value}" for run, value in zip(runs, values, strict=True))
+            found.append(f"{words} ({', '.join(told)})")
     for run in runs:
         if run.facts.useless is not None:
             found.append(f"{run.name} is {run.facts.useless}")
         if run.facts.metrics.get("converged") is False and "dp" not in run.facts.metrics:
             found.append(f"{run.name} did not converge")
     if len(runs) > 2:
-        found.append(f"every run is compared with {first.name}, the first")
+        found.append(f"every run is compared with {runs[0].name}, the first")
     return found
 
 

@@ -57,8 +57,9 @@ def tested(folder: Path, data: str, data_dir: Path | None) -> Tested:
         raise FairSiloError(f"{folder} has one model for every client")
     if saved.description.get("options", {}).get("weight") is not None:
         raise FairSiloError(f"{folder} has rows with weights, and a paired test counts rows")
-    if data not in DATASETS and not Path(data).exists():
-        raise FairSiloError(f"{data}, the table of {folder}, is not here: say with `data` where")
+    if data not in DATASETS and not (data and Path(data).exists()):
+        told = data or "its table"
+        raise FairSiloError(f"the rows of {folder} ({told}) are not here: say with `data` where")
     digest, known = data_digest(data), saved.description.get("made", {}).get("data_sha256")
     if known not in (None, digest):
         raise FairSiloError(f"{data} is not the table of {folder}: its digest differs")
