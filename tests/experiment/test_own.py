@@ -15,10 +15,19 @@ from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.intervals import LEVEL, newcombe
-from fairsilo.experiment.cell import Draw, check_measurable, hold_out, prepare_cell, refused
+from fairsilo.experiment.cell import (
+    Draw,
+    check_measurable,
+    hold_out,
+    prepare_cell,
+    refused,
+    run_local,
+)
 from fairsilo.experiment.details import group_rates, intervals
-from fairsilo.experiment.grid import METHODS, Cell, settings
+from fairsilo.experiment.grid import METHODS, Cell, local_title, settings
 from fairsilo.experiment.page_parts import about
+from fairsilo.experiment.summary import compare_summary
+from fairsilo.question.base import Work
 from tests.cli.conftest import Program
 
 
@@ -98,6 +107,23 @@ def test_a_page_says_what_seeds_mean(own: Cell) -> None:
     assert "every seed draws anew" in str(about(own))
     fixed = replace(own, own=replace(own.own, split="part"))
     assert "says nothing of the rows" in str(about(fixed))
+
+
+def test_fedavg_with_local_epochs_has_a_row_of_its_own(
+    own: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairsilo.experiment.cell.LOCAL_ROUNDS", 3)
+    assert local_title(Work(5)) == "FedAvg (E=5)"
+    title = local_title(Work(2, 16))
+    assert title == "FedAvg (E=2, B=16)"
+    draw = Draw(0, "test", prepare_cell(own, 0, None))
+    (row,) = run_local(own, Work(2, 16), [draw])
+    (other,) = run_local(own, Work(4, 16), [draw])
+    assert row["rounds"] == other["rounds"] == 3
+    assert row["loss"] > other["loss"]  # more epochs go further in as many rounds
+    line = compare_summary({title: pd.DataFrame([row])}).iloc[0]
+    assert line["method"] == title
+    assert line["accuracy"] == row["accuracy"]
 
 
 @pytest.mark.slow

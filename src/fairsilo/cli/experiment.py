@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 ModelName = Annotated[str, typer.Option(help="lr or mlp (the paper's NN).")]
 Seeds = Annotated[int, typer.Option(help="How many random data sets (seeds 0, 1, ...).")]
 _FIGURES = ("accuracy", "fairness", "harmonic_mean", "balanced_accuracy")
+LOCAL = ("local_epochs", "batch")
 _WHOLE = ("method", "chosen_on")
 Path_ = Annotated[str, typer.Option("--solver", help="fast (Newton, L-BFGS) or agp (the paper's).")]
 
 
-@takes(TABLE)
+@takes((*TABLE, *LOCAL))
 def compare(
     given: dict[str, Any],
     model: ModelName = "lr",
@@ -40,21 +41,27 @@ def compare(
 ) -> None:
     """All methods of the paper and the constant predictor side by side, over seeds.
 
+    With --local-epochs or --batch FedAvg is there twice, once with them.
+
     Own data: fairsilo compare --data loans.csv --label income --protected-class ">50K"
     --group sex --groups Female,Male --client bank
     """
     import pandas as pd
 
     from fairsilo.data import write_atomic
-    from fairsilo.experiment.cell import refused
+    from fairsilo.experiment.cell import refused, run_local
     from fairsilo.experiment.endings import without_lost
-    from fairsilo.experiment.grid import METHODS, TITLES, settings, solver_of
+    from fairsilo.experiment.grid import METHODS, TITLES, local_title, settings, solver_of
     from fairsilo.experiment.pages import compare_page
     from fairsilo.experiment.publish import as_csv
     from fairsilo.experiment.reproduce import part_rows
     from fairsilo.experiment.summary import compare_summary, remarks
+    from fairsilo.run import Options
+    from fairsilo.run.local_options import work_of
 
-    cell = _cell(given, model)
+    local = {name: given[name] for name in LOCAL}
+    work = work_of(Options(data="", method="fedavg", **local))
+    cell = _cell({name: given[name] for name in TABLE}, model)
     _known("solver", solver, ("fast", "agp"))
     folder = out or Path("runs") / f"compare-{cell.name}"
     check_out(folder)
@@ -69,6 +76,11 @@ def compare(
         _say(f"{cell.name}: {TITLES[method]}" + (f", {count} settings" if count > 1 else ""))
         rows = part_rows(tables, method, solver, validation=True)
         parts[method] = without_lost(pd.DataFrame(rows), classes=tables.classes)
+        if method == "fedavg" and work is not None:
+            title = local_title(work)
+            _say(f"{cell.name}: {title}")
+            rows = run_local(cell, work, tables.full)
+            parts[title] = without_lost(pd.DataFrame(rows), classes=tables.classes)
     summary = compare_summary(parts)
     name = solver_of(solver, cell)[0].name
     shown = ["method", "chosen_on", "setting", *_FIGURES]

@@ -304,9 +304,9 @@ def options_from(given: dict[str, Any], **more: Any) -> Options:
     for name in LISTS:
         given_names = values.pop(name, None)
         values[name] = () if given_names is None else names_of(name, given_names)
-    if "dp_split" in values:
-        values["hidden"] = sizes(values["hidden"])
-    values["dp_split"] = shares(values["dp_split"])
+    for name, read in (("hidden", sizes), ("dp_split", shares)):
+        if name in values:
+            values[name] = read(values[name])
     return Options(**values)
 
 

@@ -21,15 +21,16 @@ from fairsilo.fairness.constraint import count_cells
 from fairsilo.fairness.weigh import totals_of
 from fairsilo.method import METHODS, Trained
 from fairsilo.method.base import Method, solved, who_takes_part
-from fairsilo.method.fedavg import unconstrained
+from fairsilo.method.fedavg import fedavg, unconstrained
 from fairsilo.method.repair import FITS, repaired
 from fairsilo.method.st import train_many
 from fairsilo.partition.hold_out import hold_out as set_aside
 from fairsilo.predictor.answers import on_rows
 from fairsilo.question import Problem
+from fairsilo.question.base import Work
 from fairsilo.run.measure import constant_metrics, constant_tally
 from fairsilo.run.prepare import Prepared, prepare
-from fairsilo.run.problem import check_rows, plan
+from fairsilo.run.problem import LOCAL_ROUNDS, check_rows, plan
 from fairsilo.solver import Agp, Solver
 
 Row = dict[str, Any]
@@ -94,6 +95,18 @@ def check_measurable(draws: Sequence[Draw]) -> None:
                     f"{prepared.describe(pair)}, so that its fairness is not known: choose other "
                     "`groups` or another `protected_class`, or give more rows"
                 )
+
+
+def run_local(cell: Cell, work: Work, draws: Sequence[Draw]) -> list[Row]:
+    """FedAvg with local epochs on every draw."""
+    solver = Agp(), LOCAL_ROUNDS
+    rows: list[Row] = []
+    for draw in draws:
+        problem, engine = posed_of(cell, draw.prepared, solver, draw.seed, 0.0)
+        with on_host():
+            trained = fedavg(replace(problem, work=work), engine)
+            rows += _measured(draw, (0.0,), [trained], solver[0], fedavg.name)
+    return rows
 
 
 def run_method(

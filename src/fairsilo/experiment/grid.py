@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from fairsilo.errors import FairSiloError
+from fairsilo.question.base import Work
 from fairsilo.run.options import Options
 from fairsilo.solver import Agp, Lbfgs, Newton, Solver
 
@@ -30,6 +31,17 @@ TITLES = {
     "constant": "Constant",
 }
 """The names in the paper's tables, in its order."""
+
+
+def local_title(work: Work) -> str:
+    """FedAvg with local epochs, as one more method of a comparison."""
+    batch = "" if work.batch is None else f", B={work.batch}"
+    return f"{TITLES['fedavg']} (E={work.epochs}{batch})"
+
+
+def title_of(method: str) -> str:
+    """As tables name a method; one that is not the paper's goes by its title."""
+    return TITLES.get(method, method)
 
 
 @dataclass(frozen=True)

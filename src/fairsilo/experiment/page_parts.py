@@ -11,7 +11,7 @@ import pandas as pd
 from fairsilo.evaluate.intervals import Interval
 from fairsilo.experiment.endings import RATE
 from fairsilo.experiment.figures import top_points
-from fairsilo.experiment.grid import SEEDS, TITLES, Cell
+from fairsilo.experiment.grid import SEEDS, TITLES, Cell, title_of
 from fairsilo.report.blocks import Column, paragraph, table
 from fairsilo.report.charts import Dot, Line, Point, dots, lines, scatter
 from fairsilo.report.html import Child, Html, el
@@ -100,7 +100,7 @@ def methods_explained(names: Sequence[str]) -> Html:
 def scatter_of(title: str, parts: dict[str, pd.DataFrame], caption: Child = None) -> Html:
     """Accuracy against fairness, the top five settings of every method."""
     series = {
-        TITLES[method]: [
+        title_of(method): [
             Point(
                 float(row["fairness"]),
                 float(row["accuracy"]),

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fairsilo.experiment.choice import best_setting, lost_settings
 from fairsilo.experiment.endings import ending, is_detail
-from fairsilo.experiment.grid import TITLES
+from fairsilo.experiment.grid import title_of
 from fairsilo.experiment.tables import METRICS, collapsed, mean_std
 
 Line = dict[str, Any]
@@ -28,7 +28,7 @@ def compare_summary(
             setting = best_setting(part, selection)
             lines.append(
                 {
-                    "method": TITLES[method],
+                    "method": title_of(method),
                     "chosen_on": selection if choice else "",
                     "setting": setting if choice else None,
                     **_line(part, method, setting, METRICS, optimum),

@@ -15,12 +15,14 @@ import math
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.coded import Table
+from fairsilo.coded import Table, dense
 from fairsilo.fairness.constraint import Measure
 from fairsilo.question.base import Problem
 from fairsilo.question.model_sums import sums_of
 from fairsilo.solver.base import Order
 
+SMALL = 1 << 24
+"""Numbers of a table that may be held in full."""
 Weighted = tuple[Table, Ints, Floats, Floats]
 """x, y, w and v of a silo's rows."""
 
@@ -43,6 +45,9 @@ def worked(
         own = (x[part], y[part], w[part], v[:, part])
         return sums_of(problem.model, Order.LAGRANGIAN.value, *own, at, mu, measure)
 
+    if work.batch is not None and problem.model.linear and len(y) * x.shape[1] <= SMALL:
+        # Codes are for many rows: of a batch the full table is faster.
+        x = dense(x)
     vector = sums(slice(None), theta)
     if share == 0:
         return vector
