@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairsilo.auditor.diff import diff
@@ -35,8 +36,11 @@ def written(folder: Path, run: Sample) -> Path:
 def test_the_page(show: Browser, tmp_path: Path, width: int, dark: bool) -> None:
     groups = (HOSTILE[0], "Male")
     old = written(tmp_path / "old", sample(groups=groups))
-    new = written(tmp_path / "new", sample(groups=groups, method="fedavg", loss_gap=0.2))
+    other = sample(groups=groups, method="fedavg", loss_gap=0.2)
+    other.history.loc[0, "loss"] = np.inf
+    new = written(tmp_path / "new", other)
     found = diff([old, new], None, None)
+    json.dumps(found, allow_nan=False)
     assert found["settings"] == {"method": ["fedfair", "fedavg"], "epsilon": [0.1, None]}
     assert found["notes"][-1].startswith("there is no paired test")
     page = tmp_path / "diff.html"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -132,7 +133,7 @@ def _run(run: Kept) -> dict[str, Any]:
         "curves": {key: auc.get(key) for key in ("roc", "calibration")} if auc else None,
         "loss_by_round": {
             "round": facts.column("round").tolist(),
-            "loss": facts.column("loss").tolist(),
+            "loss": [v if math.isfinite(v) else None for v in facts.column("loss").tolist()],
         },
     }
 
