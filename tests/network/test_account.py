@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network import replay, witness
 from fairsilo.network.accounts import Accounts
 from fairsilo.network.secure import Secure
+from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask
 from tests.network.silos import TownTransport, make_town, train
 
@@ -66,3 +68,23 @@ def test_what_witnesses_were_not_told_is_on_the_disk_and_not_without_bound(
     assert len(list((tmp_path / "told").glob("*.safetensors"))) == 2
     again.had("here", 3)
     assert not list((tmp_path / "told").glob("*.safetensors"))
+
+
+def test_a_witness_that_was_away_is_told_what_others_signed_and_signs_again(tmp_path: Path) -> None:
+    witness._CASES.clear()
+    town = make_town(tmp_path / "town", watched=2, quorum=1, rounds=8)
+
+    class Away(TownTransport):
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            gone = 8 < self.traffic.exchanges < 20 and "witness0" in letters
+            there = {name: one for name, one in letters.items() if not gone or name != "witness0"}
+            found = super().exchange(there, timeout)
+            return found | ({"witness0": Fault("is gone", gone=True)} if gone else {})
+
+    post = Away(town)
+    train(town, post, tmp_path / "journal")
+    states = sorted((town.folder / "witness0" / "witnessed").glob("*/state.json"))
+    (own,) = (json.loads(path.read_text())["signed"] for path in states)
+    everything = [record for name, record in post.seen if name == "witness1"]
+    assert 3 < len(own) < len(everything) - 1
+    assert str(len(everything)) in own

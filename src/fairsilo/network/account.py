@@ -14,6 +14,7 @@ import numpy as np
 from fairsilo.errors import FairSiloError
 from fairsilo.network.aggregate import Collected
 from fairsilo.network.federation_file import FederationFile
+from fairsilo.network.journal import opened, sealed
 from fairsilo.network.masked import agreement_of, from_bytes, to_bytes
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record, Refusal, pack_parcels, unpack_parcels
@@ -37,6 +38,7 @@ def account(
     told: Record = {
         "number": ask.number,
         "run": run,
+        "asked": packed(ask.to_record()),
         "about": json.dumps({"silos": collected.silos, "lost": lost, "waited": waited}),
         "opened": transcript is not None,
     }
@@ -47,6 +49,27 @@ def account(
             told[name] = pack_parcels(getattr(transcript, name))
         told |= {VECTOR + name: to_bytes(words) for name, words in transcript.vectors.items()}
     return {OF + key: value for key, value in told.items()}
+
+
+def asked_of(record: Record) -> Ask:
+    """The question that an account is about, as it was asked."""
+    try:
+        return Ask.from_record(unpacked(record[f"{OF}asked"]))
+    except Exception as error:
+        raise Refusal(f"the question of an account cannot be read ({error})") from None
+
+
+def packed(record: Record) -> bytes:
+    """A record as one piece."""
+    content = {key: one for key, one in record.items() if isinstance(one, bytes)}
+    about = {key: one for key, one in record.items() if key not in content}
+    return sealed(about, {key: np.frombuffer(one, np.uint8) for key, one in content.items()})
+
+
+def unpacked(content: bytes) -> Record:
+    """What `packed` wrote."""
+    about, arrays = opened(content)
+    return {**about, **{key: one.tobytes() for key, one in arrays.items()}}
 
 
 def heard(

@@ -7,10 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from fairsilo.data.files import write_atomic
-from fairsilo.network.journal import opened, sealed
+from fairsilo.network.account import packed, unpacked
 from fairsilo.network.wire import Record
 
 HAVE = "have.json"
@@ -44,10 +42,7 @@ class Accounts:
 
     def put(self, number: int, record: Record) -> None:
         """Keep one; whoever lacks what is too much to keep is told nothing more."""
-        content = {key: one for key, one in record.items() if isinstance(one, bytes)}
-        about = {key: one for key, one in record.items() if key not in content}
-        arrays = {key: np.frombuffer(one, np.uint8) for key, one in content.items()}
-        written = sealed(about, arrays)
+        written = packed(record)
         write_atomic(self._path(number), written, 0o600)
         self.sizes[number] = len(written)
         while sum(self.sizes.values()) > LARGEST and len(self.sizes) > 1:
@@ -57,8 +52,7 @@ class Accounts:
 
     def get(self, number: int) -> Record:
         """The record that was put."""
-        about, arrays = opened(self._path(number).read_bytes())
-        return {**about, **{key: one.tobytes() for key, one in arrays.items()}}
+        return unpacked(self._path(number).read_bytes())
 
     def had(self, name: str, number: int) -> None:
         """A witness has it now."""

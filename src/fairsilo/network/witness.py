@@ -19,7 +19,7 @@ from typing import Any
 
 from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
-from fairsilo.network.account import OF, heard
+from fairsilo.network.account import OF, asked_of, heard
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.follows import difference
 from fairsilo.network.ledger import write
@@ -53,12 +53,15 @@ class Case:
         number, expected = int(record[f"{OF}number"]), self.replay.expected()
         if number < expected.number:
             return
-        digest = self.state["signed"].get(str(number))
-        if number > expected.number or digest is None:
+        if number > expected.number:
             raise Refusal(
                 f"question {expected.number} follows here and the server tells of {number}: this "
                 "witness missed a part of the training, and can sign the next one"
             )
+        digest = self.state["signed"].get(str(number))
+        if digest is None:
+            # Others signed it while this witness was away.
+            digest = self._following(asked_of(record))
         found, waited = heard(
             self.agreed, self.state["runs"], expected, bytes.fromhex(digest), record
         )
@@ -71,19 +74,22 @@ class Case:
 
     def sign(self, ask: Ask, settings: Settings) -> bytes:
         """The signature on a question that follows."""
-        expected = self.replay.expected()
-        differs = difference(self.agreed, expected, ask)
+        self.state["signed"][str(ask.number)] = self._following(ask)
+        self.save()
+        if settings.key is None:
+            raise Refusal("the witness's settings name no key to sign with")
+        return signature(ask, load_node_key(settings.key))
+
+    def _following(self, ask: Ask) -> str:
+        """The digest of a question that follows; a refusal where it does not."""
+        differs = difference(self.agreed, self.replay.expected(), ask)
         digest = ask.digest().hex()
         if differs or self.state["signed"].get(str(ask.number), digest) != digest:
             raise Refusal(
                 f"question {ask.number} ({ask.kind}) is not the one that follows from the sums "
                 f"({differs or 'another one was signed'} differs): nobody should answer it"
             )
-        self.state["signed"][str(ask.number)] = digest
-        self.save()
-        if settings.key is None:
-            raise Refusal("the witness's settings name no key to sign with")
-        return signature(ask, load_node_key(settings.key))
+        return digest
 
     def save(self) -> None:
         """Keep what must not be forgotten."""

@@ -24,7 +24,7 @@ def load_node_key(source: str | Path | bytes) -> NodeKey:
         raise SecureAggregationError(f"The node key {source!s} cannot be read.") from error
     where = "in memory" if isinstance(source, bytes) else str(source)
     try:
-        key: object = _load(data, os.environ.get(PASSPHRASE) if is_locked(data) else None)
+        key = _opened(data)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         if is_locked(data) and isinstance(error, UnsupportedAlgorithm):
             raise SecureAggregationError(
@@ -44,6 +44,18 @@ def load_node_key(source: str | Path | bytes) -> NodeKey:
             f"The node key {where} is not ECDSA; make one with: ssh-keygen -t ecdsa -b 384."
         )
     return key
+
+
+def _opened(data: bytes) -> object:
+    """The key, with the passphrase where it needs one."""
+    try:
+        return _load(data, None)
+    except TypeError:
+        return _load(data, os.environ.get(PASSPHRASE))
+    except (ValueError, UnsupportedAlgorithm):
+        if b"ENCRYPTED" not in data:
+            raise
+        return _load(data, os.environ.get(PASSPHRASE))
 
 
 def is_locked(data: bytes) -> bool:
