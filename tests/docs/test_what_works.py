@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fairsilo.network.federation_file import FederationFile, Privacy, scalings_of
+from fairsilo.network.encoding import scalings_of
+from fairsilo.network.federation_file import FederationFile, Privacy
 from fairsilo.run.problem import blank_encoder
 from tests.network.members import members
 

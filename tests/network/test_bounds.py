@@ -16,7 +16,8 @@ from fairsilo.data.encoder import Scaling
 from fairsilo.model import MODELS, Model
 from fairsilo.network.bounds import check_scores, largest_score
 from fairsilo.network.client import reply_to
-from fairsilo.network.federation_file import Privacy, scalings_of
+from fairsilo.network.encoding import scalings_of
+from fairsilo.network.federation_file import Privacy
 from fairsilo.network.settings import read_settings
 from fairsilo.network.wire import Ask, Refusal, unpack
 from fairsilo.question import Columns, Counts, Evaluate, Round

@@ -19,7 +19,8 @@ from fairsilo.dp.budget import epsilon_of
 from fairsilo.errors import FairSiloError
 from fairsilo.network import masked, silo
 from fairsilo.network.client import reply_to
-from fairsilo.network.federation_file import Privacy, scalings_of
+from fairsilo.network.encoding import scalings_of
+from fairsilo.network.federation_file import Privacy
 from fairsilo.network.ledger import read, spend
 from fairsilo.network.masked import agreement_of, from_bytes, letter
 from fairsilo.network.settings import read_settings

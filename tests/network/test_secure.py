@@ -14,7 +14,8 @@ from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
-from fairsilo.network.federation_file import FederationFile, read_federation_file, scalings_of
+from fairsilo.network.encoding import scalings_of
+from fairsilo.network.federation_file import FederationFile, read_federation_file
 from fairsilo.network.masked import letter
 from fairsilo.network.ops.check import check_table
 from fairsilo.network.settings import Settings, read_settings

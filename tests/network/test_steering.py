@@ -17,7 +17,7 @@ import pytest
 from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.network import replay, silo, witness
-from fairsilo.network.federation_file import encoder_of
+from fairsilo.network.encoding import encoder_of
 from fairsilo.network.wire import Ask
 from tests.network.silos import Town, TownTransport, make_town, train
 

@@ -14,7 +14,8 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.network import witness, witnesses
 from fairsilo.network.client import reply_to
-from fairsilo.network.federation_file import FederationFile, Privacy, encoder_of
+from fairsilo.network.encoding import encoder_of
+from fairsilo.network.federation_file import FederationFile, Privacy
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record

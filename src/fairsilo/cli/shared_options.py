@@ -198,6 +198,10 @@ OPTIONS: dict[str, Declared] = {
         "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 600 (af), 200 (with "
         "--local-epochs); with --dp-epsilon 6 (newton), 1000 (agp).", HOW,
     ),
+    "early_stopping": Declared(
+        bool, False,
+        "Stop where the loss of a fifth of the rows, set aside, is lowest; then train on all.", HOW,
+    ),
     "start_from": Declared(
         Path | None, None,
         "Run folder from whose model training starts, such as on new rows.", HOW,

@@ -133,6 +133,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         fifth of the rows). None is 0.5.
     max_rounds : int, default=None
         The most rounds; None is 150 for Newton, 300 for L-BFGS, 20,000 for AGP.
+    early_stopping : bool, default=False
+        Stop where the loss of a fifth of every client's rows, set aside, is lowest; the model is
+        then trained on all rows, for as many rounds.
     random_state : int or RandomState, default=None
         The seed of the network's start, and of what EO and CEO draw. None is 0: a fit is
         repeatable in any case.
@@ -223,6 +226,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     class_weight: Any = None
     decide_at: float | str | None = None
     max_rounds: int | None = None
+    early_stopping: bool = False
     random_state: Any = None
     dp_epsilon: float | None = None
     dp_delta: float = 1e-5
@@ -270,7 +274,8 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         with as_value_errors():
             fitted = train(rows.options, rows.prepare(), rows.classes, rows.mechanism)
             self._keep(fitted.prepared, fitted, rows.options)
-        if not self.converged_ and not METHODS[rows.options.method].own_solver and self.dp_ is None:
+        meant = METHODS[rows.options.method].own_solver or fitted.stopped or self.dp_ is not None
+        if not self.converged_ and not meant:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",
                 ConvergenceWarning,

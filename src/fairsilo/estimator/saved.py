@@ -18,7 +18,7 @@ from fairsilo.run import store
 PARAMETERS = (
     *("method", "after", "model", "solver", "estimator"),
     *("against", "pool", "notion", "target_deo", "target_by", "target_confidence"),
-    *("decide_at", "penalty", "pairs", "dp_epsilon", "dp_delta"),
+    *("decide_at", "early_stopping", "penalty", "pairs", "dp_epsilon", "dp_delta"),
 )
 """The options of a run that are also parameters of the estimator."""
 

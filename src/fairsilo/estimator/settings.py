@@ -95,6 +95,7 @@ def options_of(parameters: dict[str, Any], weighted: bool = False) -> Options:
             maximum_weight=parameters["maximum_weight"],
             class_weight=_costs(parameters["class_weight"]),
             hidden=parameters["hidden"],
+            early_stopping=bool(parameters["early_stopping"]),
             rounds=None if rounds is None else int(rounds),
             seed=seed_of(parameters["random_state"], default=0),
             dp_epsilon=None if private is None else float(private),

@@ -25,7 +25,8 @@ from fairsilo.network.audit_columns import (
     audited_classes,
     unfitted,
 )
-from fairsilo.network.federation_file import FederationFile, scalings_of
+from fairsilo.network.encoding import scalings_of
+from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.lies import refuse_implausible
 from fairsilo.network.transport import need
 from fairsilo.network.wire import Ask

@@ -24,7 +24,8 @@ from fairsilo.data.encoder import Encoder
 from fairsilo.data.hot import width_of
 from fairsilo.data.schema import Number
 from fairsilo.model.base import Model
-from fairsilo.network.federation_file import FederationFile, encoder_of
+from fairsilo.network.encoding import encoder_of
+from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.settings import Settings
 from fairsilo.network.wire import Ask, Refusal
 from fairsilo.question import Problem

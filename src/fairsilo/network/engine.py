@@ -25,7 +25,8 @@ from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
 from fairsilo.fairness.constraint import Totals
 from fairsilo.network.aggregate import Aggregate, Collected
-from fairsilo.network.federation_file import FederationFile, scalings_of
+from fairsilo.network.encoding import scalings_of
+from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.journal import Entry, Journal
 from fairsilo.network.lies import Earlier
 from fairsilo.network.transport import Traffic, need

@@ -12,12 +12,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.data.binned_vector import from_vector, to_vector
-from fairsilo.data.encoder import Encoder, Scaling
+from fairsilo.data.encoder import Encoder
 from fairsilo.data.groups import pool
 from fairsilo.data.schema import Number, Schema
 from fairsilo.errors import FairSiloError
@@ -27,6 +25,7 @@ from fairsilo.method import METHODS, Method
 from fairsilo.method.lco import check_solver
 from fairsilo.method.promise import PATH
 from fairsilo.model import MODELS
+from fairsilo.network.encoding import OTHER_ENCODER, encoder_of, scalings_of
 from fairsilo.network.member import Member
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
@@ -47,13 +46,12 @@ FORMAT = 2
 SET_UP = 7
 """The questions before the first round, and the last: columns, counts (twice), evaluation; of a
 model with steps histograms (twice) and pairs."""
-OTHER_ENCODER = "the server's encoder does not fit the federation file"
-
 STEPPED = ("histogram", "crossings")
 """The kinds of questions that a model with steps has of its own."""
 LATER = (
     *("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum"),
     *("weight", "maximum_weight", "class_weight", "local_epochs", "batch"),
+    "early_stopping",
 )
 """Fields that came later: where they are not set, they are no part of the text."""
 
@@ -112,6 +110,7 @@ class FederationFile(BaseModel):
     local_epochs: int | None = None
     batch: int | None = None
     """Rows of a step in local epochs; None is all of a silo's."""
+    early_stopping: bool | None = None
     rounds: int = Field(default=150, ge=1)
     seed: int = 0
     split: str | None = None
@@ -218,6 +217,7 @@ class FederationFile(BaseModel):
             protected_class=self.protected_class,
             group=",".join(table.group_columns) or table.group,
             groups=self.groups,
+            early_stopping=bool(self.early_stopping),
             drop_group=not set(table.group_columns or (table.group,)) <= set(table.columns),
             client=client,
             test_fraction=None if self.split else self.test_fraction,
@@ -270,14 +270,15 @@ class FederationFile(BaseModel):
             solved = 1 + len(PATH)
         options = self.options()
         chosen = {"validation": 7, "auto": 1}.get(str(options.strength), 0)
-        return solved + chosen + 2 * bool(options.crossed)
+        tried = self.rounds.bit_length() if self.early_stopping else 0
+        return solved + chosen + 2 * bool(options.crossed) + tried
 
     @property
     def sets_aside(self) -> bool:
         """Whether silos may be asked to train without the rows that they set aside."""
         searches = self.target_deo is not None and self.target_by == "search"
         promises = self.target_confidence is not None
-        return searches or promises or self.penalty == "validation"
+        return searches or promises or self.penalty == "validation" or bool(self.early_stopping)
 
     @property
     def questions(self) -> int:
@@ -353,32 +354,6 @@ class FederationFile(BaseModel):
         copied.__dict__.pop("text", None)
         copied.__dict__.pop("fingerprint", None)
         return copied
-
-
-def encoder_of(schema: Schema, scalings: Floats) -> Encoder:
-    """The encoder whose numbers the server sent: scalings, and steps where the model has them."""
-    plain = 3 * len(schema.numbers)
-    if len(scalings) < plain or not np.isfinite(scalings).all():
-        raise Unfit(OTHER_ENCODER)
-    rows = scalings[:plain].reshape(-1, 3)
-    if not (rows[:, 1] > 0).all():
-        raise Unfit(OTHER_ENCODER)
-    binned = None
-    if len(scalings) > plain:
-        try:
-            binned = from_vector(scalings[plain:])
-            binned.check(schema)
-        except ValueError:
-            raise Unfit(OTHER_ENCODER) from None
-    every = tuple(Scaling(float(m), float(s), bool(b)) for m, s, b in rows)
-    return Encoder(schema, every, binned)
-
-
-def scalings_of(encoder: Encoder) -> Floats:
-    """The encoder's numbers, as they travel."""
-    rows = [[one.mean, one.scale, float(one.missing)] for one in encoder.scalings]
-    steps = np.zeros(0) if encoder.binned is None else to_vector(encoder.binned)
-    return np.concatenate([np.array(rows, np.float64).reshape(-1), steps])
 
 
 def read_federation_file(path: Path) -> FederationFile:

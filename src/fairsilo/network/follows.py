@@ -14,7 +14,8 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.network.bounds import largest_score
-from fairsilo.network.federation_file import FederationFile, encoder_of
+from fairsilo.network.encoding import encoder_of
+from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.silo import problem_of
 from fairsilo.network.wire import Ask
 

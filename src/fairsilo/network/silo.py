@@ -20,7 +20,8 @@ from fairsilo.network import audited
 from fairsilo.network.audit_columns import Answers, columns_of
 from fairsilo.network.audit_columns import audited as as_audited
 from fairsilo.network.bounds import check_scores
-from fairsilo.network.federation_file import SET_UP, FederationFile, encoder_of
+from fairsilo.network.encoding import encoder_of
+from fairsilo.network.federation_file import SET_UP, FederationFile
 from fairsilo.network.ledger import count, read, same_table, spend
 from fairsilo.network.own_models import load_own, save_own
 from fairsilo.network.rows import digest_of, file_digest, split_rows

@@ -50,6 +50,29 @@ def check_start(options: Options) -> None:
         )
 
 
+def check_stopping(options: Options) -> None:
+    """Validate that training can stop early."""
+    if not options.early_stopping:
+        return
+    trains = METHODS[options.after or options.method]
+    if not trains.penalised or trains.estimator is not None or trains.own_solver:
+        raise FairSiloError(
+            f"`early_stopping` is for methods with one objective over all clients and not for "
+            f"{trains.name}: leave it out"
+        )
+    if MODELS[options.model](1, 2).binned:
+        raise FairSiloError(
+            f"`early_stopping` is not for `model` {options.model}, which has penalties instead: "
+            "leave it out"
+        )
+    if options.dp_epsilon is not None or options.target_confidence is not None:
+        other = "dp_epsilon" if options.dp_epsilon is not None else "target_confidence"
+        raise FairSiloError(
+            f"`early_stopping` looks at rows set aside, which `{other}` does not allow: give "
+            "`rounds` instead"
+        )
+
+
 def check_seed(seed: int) -> None:
     """Refuse a seed that some generator of random numbers does not take."""
     if not 0 <= seed <= LARGEST_SEED:

@@ -16,7 +16,7 @@ from fairsilo.method import METHODS
 from fairsilo.model import MODELS
 from fairsilo.model.mlp import with_sizes
 from fairsilo.partition import KINDS
-from fairsilo.run.choices import check_after, check_seed, check_start, choose
+from fairsilo.run.choices import check_after, check_seed, check_start, check_stopping, choose
 from fairsilo.run.decide import check_decision
 from fairsilo.run.local_options import check_local
 from fairsilo.run.private_options import check_private
@@ -114,6 +114,8 @@ class Options:
     batch: int | None = None
     """Rows of a step in these epochs; None is all of the client's."""
     rounds: int | None = None
+    early_stopping: bool = False
+    """Whether to stop where the loss of rows that are set aside is lowest."""
     start_from: Path | None = None
     """A run folder from whose model training starts, instead of from zero."""
     engine: str = "pooled"
@@ -158,6 +160,7 @@ class Options:
         if self.rounds is not None and self.rounds < 1:
             raise FairSiloError(f"`rounds` is {self.rounds}: give at least 1")
         check_start(self)
+        check_stopping(self)
         check_seed(self.seed)
         self._check_decision()
         self._check_shares()

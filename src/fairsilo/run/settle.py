@@ -27,7 +27,7 @@ from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import BY_AIC, Options
 from fairsilo.run.penalty import first_penalty
 from fairsilo.run.problem import Posed, plan
-from fairsilo.solver import Newton, Order, Outcome
+from fairsilo.solver import Newton, Order, Outcome, Status
 from fairsilo.solver.penalty import Penalty
 from fairsilo.solver.strengths import Choosing
 
@@ -42,6 +42,8 @@ within 0.0003 of the lowest loss on both, 1 is best on ADULT and costs 0.0015 on
 ROUGHLY = 1e-4
 """The tolerance of the curves' fit where pairs are looked for at its end: a fit with them follows.
 From there on ADULT's curves would take six rounds more to Newton's own tolerance."""
+FEWEST_ROUNDS = 4
+"""After so many rounds training may stop early, and after every doubling."""
 CHANGES_OF_PAIRS = 3
 """Rounds in which their strengths are chosen."""
 
@@ -58,6 +60,8 @@ class Settled:
     """Rounds of models that were trained on the way."""
     free: Outcome | None = None
     """The fit without a limit under the chosen penalty, where there was one."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: that training stops early."""
     posed: Posed | None = None
     engine: Engine | None = None
     """Those after the silos learned of pairs; None: those from before."""
@@ -83,7 +87,7 @@ def settle(
         try:
             settled = _penalised(options, posed, problem, engine)
             if not wanted or learn is None:
-                return settled
+                return _stopping(settled, engine) if options.early_stopping else settled
             if isinstance(wanted, int):
                 settled = _fitted(settled, engine)
                 assert settled.free is not None
@@ -178,6 +182,31 @@ def _by_validation(problem: Problem, penalty: Penalty, engine: Engine) -> Settle
     best = TRIED[int(np.argmin(losses))]
     chosen = penalty.of_strengths([best] * len(penalty.terms))
     return Settled(replace(problem, penalty=chosen), rounds)
+
+
+def _stopping(settled: Settled, engine: Engine) -> Settled:
+    """As many rounds as serve the rows set aside best: twice as many are tried each time, without
+    a limit, until their loss has risen twice or training ends by itself."""
+    whole = settled.problem
+    rest = replace(unconstrained(whole), rest=True)
+    tried: list[int] = []
+    losses: list[float] = []
+    rounds, going = FEWEST_ROUNDS, True
+    while going and rounds <= whole.rounds:
+        outcome = engine.solve(replace(rest, rounds=rounds))
+        tried.append(outcome.rounds)
+        losses.append(_loss_aside(rest, engine, outcome.theta))
+        rising = len(losses) > 2 and min(losses[-2:]) > min(losses[:-2])
+        going, rounds = outcome.status is Status.RUNNING and not rising, 2 * rounds
+    spent = replace(settled, rounds=settled.rounds + sum(tried))
+    best = int(np.argmin(losses)) if losses else 0
+    if best + 1 >= len(losses):
+        return spent
+    note = (
+        f"training stops after {tried[best]} of at most {whole.rounds} rounds: the loss of the "
+        "rows set aside was lowest there"
+    )
+    return replace(spent, problem=replace(whole, rounds=tried[best]), notes=(note,))
 
 
 def _loss_aside(rest: Problem, engine: Engine, theta: Floats) -> float:

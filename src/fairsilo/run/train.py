@@ -49,7 +49,8 @@ def train(
     """By the options' method; where they set a target in rates, by what meets it."""
     trained = _train(options, settled, engine, logged(watch))
     before = trained.rounds_before + settled.rounds
-    return noted(options, replace(trained, rounds_before=before))
+    notes = (*settled.notes, *trained.notes)
+    return noted(options, replace(trained, rounds_before=before, notes=notes))
 
 
 def _train(options: Options, settled: Settled, engine: Engine, watch: Watch | None) -> Trained:
@@ -95,7 +96,8 @@ def unlimited(
     options: Options, posed: Posed, settled: Settled, engine: Engine, watch: Watch | None = None
 ) -> Trained:
     """The model without a limit, to compare: trained already where the penalty was chosen."""
-    problem = replace(plan(options, posed), penalty=settled.problem.penalty)
+    same = {"penalty": settled.problem.penalty, "rounds": settled.problem.rounds}
+    problem = replace(plan(options, posed), **same)  # type: ignore[arg-type]
     free = settled.fit
     return fedavg(problem, engine, watch) if free is None else solved(problem, free)
 

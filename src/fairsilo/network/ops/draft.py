@@ -90,6 +90,7 @@ def draft_values(options: Options, schema: Schema) -> dict[str, Any]:
         "rounds": rounds_of(options, solver),
         "test_fraction": 0.2 if options.test_fraction is None else options.test_fraction,
         "dp": private,
+        "early_stopping": options.early_stopping or None,
     }
 
 

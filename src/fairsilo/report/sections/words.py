@@ -100,6 +100,7 @@ OPTIONS = {
     "local_epochs": "epochs that each client trains by itself in a round; by itself one step",
     "batch": "rows of a step in local epochs; by itself all of a client\u2019s",
     "decide_at": "from which probability on the second class is predicted; by itself 0.5",
+    "early_stopping": "whether training stops where rows set aside have the lowest loss",
     "rounds": "the most rounds that were allowed",
     "engine": "where the sums were computed",
     "variant": "which encoding of a named data set",
