@@ -62,10 +62,10 @@ def test_separate_training_votes_and_averages() -> None:
     assert len(clf.constraints_) == 1
 
 
-def test_agnostic_fair_does_not_warn_of_its_fixed_schedule() -> None:
+def test_agnostic_fair_has_no_limit_on_losses() -> None:
     t = table(200)
     clf = FedFairClassifier(method="af").fit(t.X, t.y, sensitive_features=t.group)
-    assert clf.n_iter_ == 219
+    assert clf.n_iter_ < 600
     assert clf.constraints_["epsilon"].isna().all()
     assert clf.score(t.X, t.y) > 0.6
 

@@ -222,7 +222,7 @@ def test_mistakes_at_init_are_one_sentence(
         (["--method", "st"], {"method": "st", "hidden": ("group",)}),
         (["--method", "eo", "--after", "lco"], {"method": "eo", "after": "lco"}),
         (["--method", "ceo"], {"method": "ceo", "after": None}),
-        (["--method", "af"], {"method": "af", "rounds": 219}),
+        (["--method", "af"], {"method": "af", "rounds": 600}),
         (["--notion", "demographic-parity"], {"notion": "demographic-parity"}),
         (["--target-deo", "0.1", "--target-by", "search"], {"target_deo": 0.1, "rounds": 150}),
         (["--epsilon", "0.1,g0:g1=0.2"], {"epsilon": 0.1, "epsilons": (("g0:g1", 0.2),)}),
