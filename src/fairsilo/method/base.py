@@ -74,7 +74,7 @@ class Method:
     own_models: bool = False
     """Whether every silo ends with a model of its own."""
     own_solver: bool = False
-    """Whether it has a solver of its own."""
+    """Whether it has a solver of its own, by L-BFGS, whatever is asked for."""
     rounds: int | None = None
     """The most rounds, where the method decides that itself."""
     setup: int = 0

@@ -243,6 +243,8 @@ def solver_of(options: Options, parameters: int) -> Solver:
 
 def solver_name(options: Options, parameters: int) -> str:
     """The solver of the options, or the better one for so many parameters."""
+    if METHODS[options.after or options.method].own_solver:
+        return "lbfgs"
     if options.solver_name is not None:
         return options.solver_name
     if work_of(options) is not None:

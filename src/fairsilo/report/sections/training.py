@@ -18,7 +18,6 @@ _ROUND = "round"
 _KKT = (
     "How far the round is from satisfying the conditions of an optimum (KKT residual, logarithmic)."
 )
-_GRADIENT = "The largest entry of the gradient (logarithmic)."
 
 
 def training(facts: Facts) -> Html:
@@ -31,7 +30,7 @@ def training(facts: Facts) -> Html:
             facts,
             "Distance from the optimum",
             "residual",
-            _GRADIENT if facts.method.own_solver else _KKT,
+            _KKT,
             log=True,
         ),
         _bytes(facts, rounds),
@@ -94,7 +93,7 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
         # AgnosticFair bounds a covariance and has no multipliers.
         epsilon, forces = facts.metrics.get("tau"), []
         title = "Covariance of group and score"
-        rows, limit = "On the training rows, under the weights of the round.", "tau"
+        rows, limit = "On the training rows, under the worst weights.", "tau"
     many = ""
     if len(gaps) > APART:
         many = (
