@@ -26,6 +26,7 @@ from fairsilo.method.lco import check_solver
 from fairsilo.method.promise import PATH
 from fairsilo.model import MODELS
 from fairsilo.network.encoding import OTHER_ENCODER, encoder_of, scalings_of
+from fairsilo.network.lasting import Lasting
 from fairsilo.network.member import Member
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
@@ -69,13 +70,11 @@ class Privacy(BaseModel):
     """The longest gradient of a row."""
 
 
-class FederationFile(BaseModel):
+class FederationFile(Lasting):
     """The agreement: table, groups, method, who takes part, how private.
 
     The options of a training have the names that `Options` has, and are checked there.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[2] = 2
     name: str = "federation"
@@ -347,13 +346,6 @@ class FederationFile(BaseModel):
     def fingerprint(self) -> str:
         """SHA-256 of `text`: read it to each other over the telephone."""
         return hashlib.sha256(self.text.encode()).hexdigest()
-
-    def __copy__(self) -> Self:
-        """A copy, whose fields `model_copy` may change: its text is its own."""
-        copied = super().__copy__()
-        copied.__dict__.pop("text", None)
-        copied.__dict__.pop("fingerprint", None)
-        return copied
 
 
 def read_federation_file(path: Path) -> FederationFile:

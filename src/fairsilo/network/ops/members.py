@@ -147,8 +147,7 @@ def _replace(space: Workspace, old: Member, new: tuple[Member, ...]) -> Federati
 def _go_over(
     space: Workspace, silos: tuple[Member, ...], witnesses: tuple[Member, ...]
 ) -> FederationFile:
-    before = space.agreed
-    values: dict[str, Any] = {name: getattr(before, name) for name in FederationFile.model_fields}
+    values: dict[str, Any] = dict(space.agreed)
     try:
         agreed = FederationFile(**{**values, "silos": silos, "witnesses": witnesses})
     except ValidationError as error:
