@@ -15,7 +15,7 @@ import pytest
 
 from fairsilo.network.federation_file import read_federation_file
 from fairsilo.network.ops.processes import free_ports
-from tests.docs.pages import namespace, run, steps
+from tests.docs.pages import Step, namespace, run, steps
 from tests.network.network import command_lines, wait_for
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
@@ -50,11 +50,13 @@ def test_day_one_as_the_page_says_and_control_c_leaves_nothing_running(
         run(step, names)
     agreed = read_federation_file(Path("work/federation.json"))
     _, yes = lines("Day one")
+    mark = agreed.fingerprint[:8]
     for party in agreed.parties:
         # What the page shows at one silo, every party does.
-        at = f"cd at/{party.name}; "
-        sh(at + "fairsilo flower confirm --all")
-        sh(at + yes.replace("3f2a91c0", agreed.fingerprint[:8]))
+        monkeypatch.chdir(tmp_path / "at" / party.name)
+        for line in ("fairsilo flower confirm --all", yes.replace("3f2a91c0", mark)):
+            assert not run(Step("console", line, None), names).startswith("fairsilo: ")
+    monkeypatch.chdir(tmp_path)
     staying: list[subprocess.Popen[bytes]] = []
     try:
         for line in lines("Start"):

@@ -18,6 +18,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,6 +186,9 @@ class News:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
+        self.turn = threading.Lock()
+        """One request at a time: all that wait wake at once, and a database that many write to at
+        once makes each of them sleep, or fail."""
         self.come: Counter[Hashable] = Counter()
         self.waiting = 0
 
@@ -220,19 +224,21 @@ def serve(handlers: Any, news: News | None = None, *, passes_on: bool = False) -
     `news`: hold a pull until something came for it; `passes_on`: what comes is pushed on by `carry`
     in this process.
     """
+    turn = nullcontext() if news is None else news.turn
 
     def push_messages(answer: Any, request: Any, state: Any, *more: Any, **named: Any) -> Any:
         parts = detach(request.messages_list)
         if passes_on:
             BAG.parts |= parts
-        response = answer(request, state, *more, **named)
         heads = [one.metadata for one in request.messages_list]
-        missing = [
-            name
-            for name in response.objects_to_push
-            if name not in parts
-            or not state.store_object(heads[0].run_id, response.session_id, name, parts[name])
-        ]
+        with turn:
+            response = answer(request, state, *more, **named)
+            missing = [
+                name
+                for name in response.objects_to_push
+                if name not in parts
+                or not state.store_object(heads[0].run_id, response.session_id, name, parts[name])
+            ]
         del response.objects_to_push[:]
         response.objects_to_push.extend(missing)
         if news is not None:
@@ -245,7 +251,8 @@ def serve(handlers: Any, news: News | None = None, *, passes_on: bool = False) -
         request.message_ids.remove(MARK)
         names = [request.node.node_id] if hasattr(request, "node") else list(request.message_ids)
         come = news.wait(names) if news is not None else None
-        response = answer(request, state, *more, **named)
+        with turn:
+            response = answer(request, state, *more, **named)
         heads = [one.metadata for one in response.messages_list]
         if news is not None and come is not None:
             taken = Counter(map(_whom, heads))
