@@ -19,6 +19,9 @@ class Page:
     def __init__(self, html: str) -> None:
         self.html = html
 
+    def __repr__(self) -> str:
+        return f"<a page of {len(self.html) // 1000} kB: a notebook shows it, save(path) writes it>"
+
     def save(self, path: str | Path) -> None:
         """Write one HTML file, which loads nothing."""
         write_atomic(Path(path), self.html.encode())
