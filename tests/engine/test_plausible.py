@@ -16,10 +16,11 @@ from fairsilo.fairness import NOTIONS, Dgeo
 from fairsilo.fairness.notion import comparisons
 from fairsilo.model import MODELS
 from fairsilo.partition.federation import Federation
-from fairsilo.question import Counts, Evaluate, Local, Problem, Round
+from fairsilo.question import Columns, Counts, Evaluate, Local, Problem, Round
 from fairsilo.question.agnostic import POINTS, Attack, Spread
+from fairsilo.question.base import Work
 from fairsilo.question.plausible import Known
-from fairsilo.solver import Newton
+from fairsilo.solver import Agp, Newton
 
 ORDERS = ("lagrangian", "first", "second")
 NUMBERS, HOT = 3, 2
@@ -172,6 +173,42 @@ def test_every_bound_of_a_round_bites(place: int, value: float, why: str) -> Non
         value = -0.2
     total[place] = value
     assert why in question.implausible(problem, total, known)
+
+
+def test_honest_local_epochs_are_plausible_where_the_loss_is_large() -> None:
+    """What they send in the place of a gradient is none of a convex function."""
+    rng = np.random.default_rng(9)
+    problem = posed("lr", 2, constraints=(), work=Work(epochs=2), solver=Agp())
+    table = rows(rng, 2)
+    counts = reduce(add, answers(problem, Counts(), table)[0])
+    question = Round(np.array([-6.0, 0, 0, 0, 0, 0]), np.zeros(0), "lagrangian", counts)
+    assert reduce(add, answers(problem, question, table)[0])[0] > 2 * np.log(2)
+    accept(problem, question, table)
+    parts, known = answers(problem, question, table)
+    assert "negative" in question.implausible(problem, -reduce(add, parts), known)
+
+
+def test_a_hessian_is_bounded_where_a_row_of_a_gap_may_weigh_anything() -> None:
+    rng = np.random.default_rng(10)
+    table, problem = rows(rng, 2), posed("lr", 2, estimator="mean", weighted=True)
+    counts = reduce(add, answers(problem, Counts(), table)[0])
+    question = Round(np.zeros(6), np.zeros(1), "second", counts)
+    parts, known = answers(problem, question, table)
+    total: Floats = reduce(add, parts)
+    assert question.implausible(problem, total, known) == ""
+    total[-1] = 1e6
+    assert "a Hessian is larger" in question.implausible(problem, total, known)
+
+
+def test_sums_of_small_weights_are_held_to_their_own_size() -> None:
+    problem = posed("lr", 2, weighted=True)
+    counts = np.array([1.0, 0.2, 0.3, 0.1, 0.4, 1.0])
+    assert Counts().implausible(problem, counts) == ""
+    assert "negative" in Counts().implausible(problem, np.array([1.0, -0.3, 0.3, 0.1, 0.4, 1.0]))
+    assert Columns().implausible(problem, np.array([1.0, 1.0, 0.5, 0.5]), Known(rows=1.0)) == ""
+    more, other = np.array([1.0, 1.3, 0.5, 0.5]), np.array([1.3, 1.0, 0.5, 0.5])
+    assert "more values than rows" in Columns().implausible(problem, more)
+    assert "before there were 1" in Columns().implausible(problem, other, Known(rows=1.0))
 
 
 def test_counts_and_tallies_agree_with_each_other() -> None:

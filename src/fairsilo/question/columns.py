@@ -15,6 +15,7 @@ from fairsilo.question.plausible import (
     Known,
     negative_counts,
     other_rows,
+    room,
     squares_too_small,
     whole_counts,
 )
@@ -51,13 +52,14 @@ class Columns(Question, kind="columns", additive=True):
     def implausible(self, problem: Problem, vector: Floats, known: Known = NOTHING) -> str:
         """A column has at most as many values as rows, and squares that its sum allows."""
         count, total, squares = vector[1:].reshape(3, -1)
-        if (count > vector[0] + 0.5).any():
+        weighted = problem.weighted
+        if (count > vector[0] + room(vector[0], weighted)).any():
             return "a column has more values than rows"
         counts = np.concatenate([vector[:1], count])
         return (
-            (negative_counts(counts) if problem.weighted else whole_counts(counts))
+            (negative_counts(counts, weighted) if weighted else whole_counts(counts))
             or squares_too_small(count, total, squares)
-            or other_rows(vector[0], known)
+            or other_rows(vector[0], known, weighted)
         )
 
 

@@ -55,7 +55,7 @@ class Counts(Question, kind="counts"):
         if totals.cells.sum() > most or (totals.taking_part > silos).any():
             return "the cells have more rows, or the constraints more silos, than there are"
         if problem.weighted:
-            return negative_counts(vector)
+            return negative_counts(vector, weighted=True)
         if self.rest and known.rows is not None:
             # Every silo rounds the share that it sets aside.
             off = abs(totals.rows - (1 - ASIDE) * known.rows)

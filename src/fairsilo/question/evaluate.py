@@ -158,7 +158,7 @@ class Evaluate(Question, kind="evaluate"):
             return ""
         if known.cells is not None and (train.tally.cells < known.cells * (1 - ROUNDING)).any():
             return "a cell has fewer training rows than were counted before"
-        return other_rows(float(train.tally.counts.sum()), known)
+        return other_rows(float(train.tally.counts.sum()), known, problem.weighted)
 
 
 def wrong_evidence(seen: Evidence, classes: int, plain: bool) -> str:

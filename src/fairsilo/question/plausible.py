@@ -48,9 +48,14 @@ class Known:
 NOTHING = Known()
 
 
-def negative_counts(counts: Floats) -> str:
-    """Whether a count, or a sum of weights, is negative."""
-    return "a count is negative" if (counts < -0.5).any() else ""
+def room(rows: float, weighted: bool) -> float:
+    """How far a count may be off: a sum of weights, which may all be small, by rounding alone."""
+    return ROUNDING * (1 + abs(rows)) if weighted else 0.5
+
+
+def negative_counts(counts: Floats, weighted: bool = False) -> str:
+    """Whether a count, or a sum of weights, is negative; the first one is that of all rows."""
+    return "a count is negative" if (counts < -room(counts[0], weighted)).any() else ""
 
 
 def whole_counts(counts: Floats) -> str:
@@ -63,11 +68,11 @@ def whole_counts(counts: Floats) -> str:
     return ""
 
 
-def other_rows(rows: float, known: Known) -> str:
-    """Whether there are as many rows as before."""
-    if known.rows is None or abs(rows - known.rows) < 0.5:
+def other_rows(rows: float, known: Known, weighted: bool = False) -> str:
+    """Whether there are as many rows as before, or rows of the same weight."""
+    if known.rows is None or abs(rows - known.rows) < room(known.rows, weighted):
         return ""
-    return f"there are {round(rows)} training rows, and before there were {round(known.rows)}"
+    return f"there are {rows:.10g} training rows, and before there were {known.rows:.10g}"
 
 
 def squares_too_small(count: Floats, total: Floats, squares: Floats) -> str:

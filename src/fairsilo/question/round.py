@@ -84,9 +84,6 @@ class Round(Question, kind="round", moving=True):
         constraints, measure = self.constraints(problem), self.measure(problem)
         asked = replace(problem, constraints=constraints, measure=measure)
         sums = self.read(problem, vector)
-        if problem.work is not None:
-            # Not a gradient: where a silo's own steps led.
-            sums = replace(sums, grad=np.zeros_like(sums.grad))
         return wrong_sums(asked, sums, (self.theta, self.mu), totals, known)
 
 

@@ -51,13 +51,13 @@ def wrong_sums(
     sides = [one.sides(*problem.shape) for one in problem.constraints]
     even = not (known.alone or rate) and all(minus.any() for _, minus in sides)
     heaviest = light * _heaviest(problem, totals)
-    most = np.ones(len(d)) if rate else heaviest * max(loss, 0.0)
+    most = np.ones(len(d)) if rate else _times(np.full(len(d), max(loss, 0.0)), heaviest)
     large = np.abs(d) > most * (1 + ROUNDING) + ROUNDING
     if not rate:
         # Losses under a claim are others than those in L.
         large &= np.array([one.claim is None for one in problem.constraints], bool)
     start = linear and not theta.any()
-    return _first(
+    wrong = _first(
         (loss < -ROUNDING, "the mean loss is negative"),
         (
             start and not least - ROUNDING <= loss <= at_zero + ROUNDING,
@@ -71,7 +71,11 @@ def wrong_sums(
             large.any(),
             "a gap between groups is larger than the losses allow",
         ),
-    ) or _wrong_slopes(problem, sums, at, heaviest, share, np.sqrt(heavy) * _reach(totals, known))
+    )
+    if wrong or problem.work is not None:
+        # After local epochs there is no gradient: the vector says where a silo's own steps led.
+        return wrong
+    return _wrong_slopes(problem, sums, at, heaviest, share, np.sqrt(heavy) * _reach(totals, known))
 
 
 def _tilt(problem: Problem, totals: Totals) -> tuple[float, float]:
@@ -123,13 +127,13 @@ def _wrong_slopes(
     # Without a Jacobian the gradient is that of the Lagrangian.
     own = sums.jac is not None or not mu.any()
     gaps = max(1.0, SHARPNESS / 4) * reach * np.sqrt(2 * heaviest)
-    longest = reach * np.sqrt(share) + (0.0 if own else float(np.abs(mu) @ gaps))
+    longest = reach * np.sqrt(share) + (0.0 if own else float(_times(np.abs(mu), gaps).sum()))
     jac = np.zeros((0, len(grad))) if sums.jac is None else np.asarray(sums.jac)
     slopes = np.abs(jac).max(axis=1, initial=0.0)
     room = ROUNDING * (1 + float(np.abs(theta).sum()))
     bent = np.zeros((0, 0)) if sums.hess is None else np.asarray(sums.hess)
     steepest = SHARPNESS**2 / 4 if problem.measure == "rate" else 0.25
-    most = reach**2 * (0.25 + steepest * float(np.abs(mu) @ heaviest))
+    most = reach**2 * (0.25 + steepest * float(_times(np.abs(mu), heaviest).sum()))
     return _first(
         (
             linear and (np.abs(grad) > longest + ROUNDING).any(),
@@ -152,6 +156,12 @@ def _wrong_slopes(
             "a Hessian of losses is not positive semidefinite",
         ),
     )
+
+
+def _times(factor: Floats, bound: Floats) -> Floats:
+    """The product, where a bound may be infinite: nothing of it is nothing."""
+    found: Floats = np.multiply(factor, bound, where=factor != 0, out=np.zeros_like(factor))
+    return found
 
 
 def _semidefinite(matrix: Floats) -> bool:
