@@ -14,7 +14,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.question.base import Work
 from fairsilo.run import Options
-from fairsilo.solver import Agp
+from fairsilo.solver import Agp, Status
 from tests.method.tasks import biased, posed
 from tests.network.silos import TownTransport, make_town, simulate, train
 
@@ -63,6 +63,18 @@ def test_one_epoch_over_all_rows_is_the_papers_solver() -> None:
         same = METHODS[method](replace(problem, work=Work()), silos).outcome
         np.testing.assert_allclose(same.theta, plain.theta, atol=1e-10)
         np.testing.assert_allclose(same.history.mu, plain.history.mu, atol=1e-10)
+
+
+def test_rest_beside_the_optimum_is_not_called_converged() -> None:
+    """Four full epochs a round end where the clients' steps cancel; one ends at the optimum."""
+    problem, silos = posed(
+        biased(1, SIZES), engine="clientwise", solver=Agp(tolerance=0.02), rounds=600,
+        estimator="pooled", work=Work(),
+    )  # fmt: skip
+    for work, status in ((Work(), Status.CONVERGED), (Work(4), Status.STALLED)):
+        outcome = METHODS["fedavg"](replace(problem, work=work), silos).outcome
+        assert outcome.status is status
+        assert outcome.rounds < 600
 
 
 @pytest.mark.slow

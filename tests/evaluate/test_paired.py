@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fairsilo.evaluate.paired import mean_change, mean_gap_change, rate_change, rate_gap_change
 
@@ -50,8 +51,17 @@ def test_means_by_hand() -> None:
     assert found is not None
     error = math.sqrt(2 / 2 + 3 / 3)
     assert found.value == pytest.approx(2 - 1)
-    assert found.interval.high == pytest.approx(1 + 1.959964 * error)
-    assert found.p == pytest.approx(math.erfc(1 / error / math.sqrt(2)))
+    freedom = (1 + 1) ** 2 / (1 / 1 + 1 / 2)  # Welch's
+    assert found.interval.high == pytest.approx(1 + stats.t.ppf(0.975, freedom) * error)
+    wanted = stats.ttest_ind([1.0, 3.0], [0.0, 0.0, 3.0], equal_var=False).pvalue
+    assert found.p == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("rows", [2, 10])
+def test_few_rows_raise_no_false_alarm(rows: int) -> None:
+    draws = np.random.default_rng(1).normal(size=(1000, rows))
+    alarms = np.mean([found.p < 0.05 for one in draws if (found := mean_change(one))])
+    assert 0.03 <= alarms <= 0.07
 
 
 def test_what_is_undefined_is_none() -> None:
@@ -60,6 +70,10 @@ def test_what_is_undefined_is_none() -> None:
     assert rate_gap_change((nothing, nothing), hits(1, 1, 1, 1)) is None
     assert mean_change(np.array([1.0])) is None
     assert mean_change(np.array([1.0, np.inf])) is None
+    assert mean_change(np.full(7, 0.1)) is None
+    same = mean_change(np.zeros(7))
+    assert same is not None
+    assert (same.value, same.p) == (0.0, 1.0)
 
 
 def test_intervals_of_gaps_hold_as_often_as_they_say() -> None:

@@ -89,6 +89,7 @@ def test_what_is_said_of_rows_with_weights(tables: tuple[Path, Path]) -> None:
     assert sum(one["rows"] for one in test["cells"]) == pytest.approx(test["effective_rows"])
     assert "count one each" in run.metrics["certificate"]["statement"]
     assert any("same weight" in note for note in run.metrics["notes"])
+    assert all("free" in one and "low" not in one for one in run.terms)
 
 
 def test_a_target_in_rates_is_met_by_the_weighted_rates(tables: tuple[Path, Path]) -> None:
@@ -117,6 +118,7 @@ def test_weights_of_classes_do_not_change_limits(tables: tuple[Path, Path]) -> N
     common = {**COLUMNS, "split": "part", "notion": "accuracy-parity", "epsilon": 0.02}
     run = execute(Options(data=str(tables[1]), class_weight="1=5", **common))
     assert run.metrics["train"]["dgeo_pooled"] <= 0.02 + 1e-6
+    assert all("free" in one and "low" not in one for one in run.terms)  # weights are no rows
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fairsilo.fairness.constraint import Totals
 from fairsilo.predictor.base import Predictor
 from fairsilo.question.base import Problem, Question
 from fairsilo.question.round import Round
-from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
+from fairsilo.solver.base import Order, Outcome, Query, Status, Sums, Watch
 
 
 class Changed(Exception):
@@ -87,7 +87,7 @@ def answers(engine: Engine, problem: Problem) -> Any:
 
 def solve_by_asking(engine: Engine, problem: Problem, watch: Watch | None = None) -> Outcome:
     """One question a round."""
-    return drive(
+    ended = drive(
         problem.solver,
         answers(engine, problem),
         problem.start,
@@ -96,3 +96,11 @@ def solve_by_asking(engine: Engine, problem: Problem, watch: Watch | None = None
         watch,
         problem.penalty,
     )
+    return at_rest(problem, ended)
+
+
+def at_rest(problem: Problem, ended: Outcome) -> Outcome:
+    """Local epochs rest where the silos' steps cancel, not where the gradient is zero: STALLED."""
+    if problem.work is None or problem.work.exact or ended.status is not Status.CONVERGED:
+        return ended
+    return replace(ended, status=Status.STALLED)

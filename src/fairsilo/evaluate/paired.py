@@ -3,16 +3,16 @@
     rate       b rows only the new model hits, c only the old: McNemar's exact test, the
                interval of Bonett and Price (2012) with (b+1)/(n+2) and (c+1)/(n+2)
     rate gap   the rate's change on side a minus that on side b, variances as above, normal
-    mean loss  the mean of the rows' own differences, normal
-    loss gap   the mean's change on side a minus that on side b, normal
+    mean loss  the mean of the rows' own differences, Student's t
+    loss gap   the mean's change on side a minus that on side b, t with Welch's degrees of freedom
 
 Rows that both models treat alike cancel, so the same rows say more of a difference than two
-samples would. Undefined changes are None, never NaN.
+samples would. Undefined changes are None, never NaN; so is that of a mean where all rows change by
+the same amount, which says nothing of how much rows differ.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,10 @@ class Change:
     value: float
     interval: Interval
     p: float
+
+
+SAME = 1e-12
+"""The standard error of differences that are the same, as a share of them: they are rounded."""
 
 
 def rate_change(new: Mask, old: Mask, level: float = LEVEL) -> Change | None:
@@ -52,7 +56,7 @@ def rate_gap_change(
         return None
     (on_a, var_a), (on_b, var_b) = _adjusted(*a), _adjusted(*b)
     value = float(np.mean(a[0]) - np.mean(a[1])) - float(np.mean(b[0]) - np.mean(b[1]))
-    return _normal(value, on_a - on_b, var_a + var_b, level)
+    return _spanned(value, on_a - on_b, var_a + var_b, np.inf, level)
 
 
 def mean_change(difference: Floats, level: float = LEVEL) -> Change | None:
@@ -66,9 +70,12 @@ def mean_gap_change(a: Floats, b: Floats | None, level: float = LEVEL) -> Change
     if any(len(one) < 2 or not np.isfinite(one).all() for one in sides):
         return None
     means = [float(one.mean()) for one in sides]
-    variance = sum(float(one.var(ddof=1)) / len(one) for one in sides)
-    value = means[0] - sum(means[1:])
-    return _normal(value, value, variance, level)
+    errors = [float(one.var(ddof=1)) / len(one) for one in sides]
+    variance, value = sum(errors), means[0] - sum(means[1:])
+    if variance <= (SAME * max(map(abs, means))) ** 2:
+        return None if any(means) else Change(0.0, Interval(0.0, 0.0), 1.0)
+    spread = sum(one**2 / (len(side) - 1) for one, side in zip(errors, sides, strict=True))
+    return _spanned(value, value, variance, variance**2 / spread, level)
 
 
 def _apart(new: Mask, old: Mask) -> tuple[int, int]:
@@ -83,8 +90,9 @@ def _adjusted(new: Mask, old: Mask) -> tuple[float, float]:
     return up - down, (up + down - (up - down) ** 2) / rows
 
 
-def _normal(value: float, centre: float, variance: float, level: float) -> Change:
-    span = reach(centre, variance, quantile(level))
-    if not variance:
-        return Change(value, span, float(value == 0))
-    return Change(value, span, math.erfc(abs(centre) / math.sqrt(2 * variance)))
+def _spanned(value: float, centre: float, variance: float, freedom: float, level: float) -> Change:
+    """By Student's t; with infinite degrees of freedom it is normal."""
+    from scipy.special import stdtr, stdtrit
+
+    span = reach(centre, variance, float(stdtrit(freedom, (1 + level) / 2)))
+    return Change(value, span, 2 * float(stdtr(freedom, -abs(centre) / np.sqrt(variance))))

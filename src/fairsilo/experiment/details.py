@@ -43,11 +43,15 @@ def intervals(prepared: Prepared, tally: Tally) -> dict[str, float | None]:
 
 
 def group_rates(prepared: Prepared, tally: Tally) -> dict[str, float]:
-    """For each compared group, the share of its rows of each protected class that is recognised."""
+    """For each compared group, the share of its rows of each protected class that is recognised.
+
+    NaN where it has none.
+    """
     schema, shape = prepared.schema, tally.cells.shape
     compared = np.any([pair.sides(*shape)[0] for pair in prepared.compared], axis=(0, 1))
     protected = np.flatnonzero(compared)
-    rates = tally.right / np.maximum(tally.cells, 1)
+    empty = np.full(shape, np.nan)
+    rates = np.divide(tally.right, tally.cells, out=empty, where=tally.cells > 0)
     return {
         f"{RATE}{name}" + f", {schema.classes[c]}" * (len(protected) > 1): float(
             rates[schema.groups.index(name), c]

@@ -6,7 +6,8 @@ Nadeau and Bengio's corrected one (2003) widens the variance by the share of tes
 
     t = mean(d) / sqrt( (1/J + n_test / n_train) var(d) )       with J - 1 degrees of freedom
 
-over the differences d of the harmonic mean on J seeds. `p_holm` is Holm's correction over the cells
+over the differences d of the harmonic mean on J seeds; where all are the same, and not zero, there
+is no test. `p_holm` is Holm's correction over the cells
 of one rival, path and selection. A cell in which either of the two collapsed supports nothing.
 """
 
@@ -32,8 +33,9 @@ def corrected(d: Floats, ratio: float, level: float = LEVEL) -> tuple[float, flo
         return mean, float("nan"), float("nan"), float("nan")
     error = float(np.sqrt((1 / count + ratio) * np.var(d, ddof=1)))
     half = float(stats.t.ppf((1 + level) / 2, count - 1)) * error
-    if error == 0:
-        return mean, mean, mean, float(mean == 0)
+    if error <= 1e-12 * abs(mean):
+        unknown = float("nan")
+        return (mean, unknown, unknown, unknown) if mean else (0.0, 0.0, 0.0, 1.0)
     return mean, mean - half, mean + half, float(2 * stats.t.sf(abs(mean) / error, count - 1))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.data.schema import Schema
-from fairsilo.engine.base import Changed, answers
+from fairsilo.engine.base import Changed, answers, at_rest
 from fairsilo.engine.loop import drive
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
@@ -175,7 +175,7 @@ class Network:
             except Changed as change:
                 theta = change.onward(theta, self.theta)
         history = Record.stacked(records)
-        return replace(ended, rounds=len(records), history=history)
+        return at_rest(problem, replace(ended, rounds=len(records), history=history))
 
     def watch(self, number: int, record: Record) -> None:
         """Tell of a round."""

@@ -53,6 +53,11 @@ class Work:
     batch: int | None = None
     """Rows of a step; None is all of them."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether it is one step along the gradient."""
+        return self.epochs == 1 and self.batch is None
+
 
 @dataclass(frozen=True)
 class Problem:

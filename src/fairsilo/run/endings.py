@@ -20,11 +20,12 @@ def ending(
     classes: Sequence[str],
     rows: str = "training",
     before: int = 0,
+    exact: bool = True,
 ) -> str:
     """Why a solver ended, in words; a collapsed model is called so even where it converged.
 
     A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named,
-    `before` counts the rounds of models that were trained on the way.
+    `before` counts the rounds of models that were trained on the way. Not `exact`: by local epochs.
     """
     last, rounds = outcome.last, outcome.rounds + before
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
@@ -32,7 +33,9 @@ def ending(
     reason = {
         Status.CONVERGED: f"converged: {left}, {limit}",
         Status.RUNNING: f"not converged: {rounds} rounds reached with {left}, {limit}",
-        Status.STALLED: f"not converged: no further progress with {left}, {limit}",
+        Status.STALLED: f"not converged: no further progress with {left}, {limit}"
+        if exact
+        else "not converged: the local epochs came to rest beside the optimum",
         Status.DIVERGED: "diverged: a sum over the rows is not a finite number",
     }[outcome.status]
     predicted = tally.counts.sum(axis=(0, 1))
@@ -46,8 +49,9 @@ def explain(problem: Problem, trained: Trained, train: Tally, posed: Posed) -> s
     """`ending`, and how many of several clients' models are constant."""
     classes = posed.schema.classes
     reason = ending(
-        trained.outcome, problem.solver.tolerance, train, classes, before=trained.rounds_before
-    )
+        trained.outcome, problem.solver.tolerance, train, classes,
+        before=trained.rounds_before, exact=problem.work is None or problem.work.exact,
+    )  # fmt: skip
     missed = next((note for note in trained.notes if note.startswith("target missed")), None)
     if missed is not None:
         reason = f"{missed}; {reason}"

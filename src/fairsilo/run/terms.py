@@ -11,7 +11,8 @@ at the optimum without a limit, P the penalty's, n the rows. From them follow, o
                  intercept changes no score
 
 At the optimum under a limit the Hessian is that of the Lagrangian, which gives no covariance: the
-bands are those of the model without the limit.
+bands are those of the model without the limit. Rows of unequal weight have no band: n would be
+neither their number nor the sum of their weights.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Free:
     covariance: Floats | None
 
     @classmethod
-    def of(cls, outcome: Outcome, penalty: Form, rows: float) -> Free:
-        """From its training; without second-order sums there is no covariance."""
+    def of(cls, outcome: Outcome, penalty: Form, rows: float | None) -> Free:
+        """From its training; without second-order sums or `rows` there is no covariance."""
         theta, known = np.asarray(outcome.theta), outcome.hess
         # The intercept's curvature is the mean of p (1 - p): zero where every row is decided.
         if known is None or not np.isfinite(known).all() or known[0, 0] <= 0:
@@ -56,6 +57,8 @@ class Free:
         whole = np.array(known)
         form = np.zeros(len(theta)) if penalty is None else penalty.matrix
         hess = whole - (np.diag(form) if form.ndim == 1 else form)
+        if rows is None:
+            return cls(theta, hess, None)
         # All one-hot columns of a category and the intercept are linearly dependent; a difference
         # of two heights does not depend on this.
         whole[np.diag_indices_from(whole)] += 1e-10 * np.abs(np.diag(whole)).max()
@@ -63,9 +66,12 @@ class Free:
 
 
 def terms_of(
-    encoder: Encoder, trained: Trained, free: Outcome | None, penalty: Form, rows: float
+    encoder: Encoder, trained: Trained, free: Outcome | None, penalty: Form, rows: float | None
 ) -> list[dict[str, Any]]:
-    """All terms as plain data, the most important first; none for a model that is no sum."""
+    """All terms as plain data, the most important first; none for a model that is no sum.
+
+    `rows`: how many it was trained on; None where their weights differ.
+    """
     if len(trained.predictors) != 1:
         return []
     model = trained.predictors[0]

@@ -116,8 +116,10 @@ def terms_here(
     if not METHODS[options.method].limited:
         free = trained
     without = settled.fit if free is None else free.outcome
-    rows = float(engine.count(settled.problem).rows)
-    return terms_of(posed.encoder, trained, without, settled.problem.penalty, rows)
+    problem = settled.problem
+    unequal = problem.weighted or problem.class_weight is not None
+    rows = None if unequal else float(engine.count(problem).rows)
+    return terms_of(posed.encoder, trained, without, problem.penalty, rows)
 
 
 def execute(
