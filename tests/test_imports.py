@@ -68,6 +68,7 @@ def test_every_part_is_in_the_order() -> None:
     assert parts - {"__init__", "__pycache__", "py"} - set(RANK) == {"__main__"} & parts
 
 
+@pytest.mark.slow
 def test_imports_point_downwards() -> None:
     for path in PACKAGE.rglob("*.py"):
         part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")

@@ -47,6 +47,7 @@ def elsewhere(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_name_stands_in_its_own_file_only() -> None:
     assert elsewhere(PACKAGE) == []
 

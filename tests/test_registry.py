@@ -82,6 +82,7 @@ def program(site: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_program_trains_with_what_another_package_has(others: Path) -> None:
     table = make_table(400, silos=4, seed=1, bias=1.5)
     table.to_csv(others.parent / "loans.csv", index=False)
@@ -107,6 +108,7 @@ def test_the_program_trains_with_what_another_package_has(others: Path) -> None:
     assert scored.returncode == 0, scored.stderr
 
 
+@pytest.mark.slow
 def test_data_sets_of_other_packages_are_listed(others: Path) -> None:
     listed = program(others, "data", "list")
     assert listed.returncode == 0, listed.stderr
@@ -125,6 +127,7 @@ def test_a_run_is_read_where_its_method_is_not_installed(others: Path) -> None:
     assert "Aim: predictive-equality." in text
 
 
+@pytest.mark.slow
 def test_a_part_that_cannot_be_loaded_is_named(others: Path) -> None:
     told = "train --data adult --notion broken --clients 5"
     done = program(others, *told.split())

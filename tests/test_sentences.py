@@ -92,6 +92,7 @@ def test_the_exceptions_are_needed() -> None:
         assert any(FLAG.search(text) for text in texts), place
 
 
+@pytest.mark.slow
 def test_every_setting_that_the_core_names_can_be_typed() -> None:
     known = {name for found, _ in flags() for name in NAMED.findall(found)}
     named = list(named_in(PACKAGE))

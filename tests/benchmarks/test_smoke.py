@@ -152,6 +152,7 @@ def test_the_most_accurate_of_the_fair_models_counts(prepared: Prepared) -> None
         fair.heard("nothing", (1.0, 0.05))
 
 
+@pytest.mark.slow
 def test_results_are_drawn(tmp_path: Path) -> None:
     def row(**of: object) -> dict[str, object]:
         return {"contestant": "fairsilo", "value": 2.0, "spread": [], "ratio to ours": 1.0, **of}

@@ -43,6 +43,7 @@ def messy(tmp_path: Path) -> Path:
 NAMES = ("--label", "good", "--group", "sex", "--client", "bank")
 
 
+@pytest.mark.slow
 def test_everything_is_said_at_once(quick: Program, messy: Path) -> None:
     done = quick("data", "look", "loans.csv", *NAMES, "--out", "look.html")
     assert done.returncode == 1
@@ -61,6 +62,7 @@ def test_everything_is_said_at_once(quick: Program, messy: Path) -> None:
     assert "--split fold" in page
 
 
+@pytest.mark.slow
 def test_a_draft_of_a_refused_table_is_one_to_correct(quick: Program, messy: Path) -> None:
     done = quick("data", "schema", "--data", "loans.csv", *NAMES, "--out", "s.json")
     assert done.returncode == 0, done.stderr

@@ -134,6 +134,7 @@ cells = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(cells, min_size=1, max_size=40))
 def test_silos_together_fit_what_the_union_fits(rows: list[tuple[object, ...]]) -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c", "silo"]).astype({"a": float})

@@ -269,6 +269,7 @@ def test_long_numbers_stay_apart(tmp_path: Path) -> None:
         assert codes_and_texts(read_table(path)["a"])[1] == names
 
 
+@pytest.mark.slow
 def test_many_columns(tmp_path: Path) -> None:
     """A header longer than the first block, and a cell in each column that changes its type."""
     names = [f"column number {k}" for k in range(20_000)]

@@ -48,12 +48,14 @@ def is_command(line: str) -> bool:
     return len(words) > 1 and words[1] in get_command(app).commands  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_commands_of_a_page_exist(page: Path) -> None:
     found = [line for line in commands(page.read_text()) if is_command(line)]
     assert [(line, wrong(line)) for line in found if wrong(line)] == []
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_working_folder_exist() -> None:
     starts = [texts.START_SILO.replace("@role@", role) for role in ("silo", "witness")]
     found = [

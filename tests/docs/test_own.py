@@ -36,6 +36,7 @@ def on_every_engine(folder: Path, **settings: Any) -> list[Any]:
     return [over, apart, pooled]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masks", [True, False], ids=["masks", "clear"])
 def test_own_method(tmp_path: Path, masks: bool) -> None:
     half_gap = names_of("own_method")["HALF_GAP"]
@@ -50,6 +51,7 @@ def test_own_method(tmp_path: Path, masks: bool) -> None:
         assert run.metrics["train"]["dgeo_pooled"] == pytest.approx(half, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_own_notion(tmp_path: Path) -> None:
     notion = names_of("own_notion")["PREDICTIVE_EQUALITY"]
     NOTIONS.add(notion.name, notion)
@@ -60,6 +62,7 @@ def test_own_notion(tmp_path: Path) -> None:
         assert abs(constraint["train"]["loss"]) == pytest.approx(0.01, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "masks"), [(2, True), (3, False)])
 def test_own_model(tmp_path: Path, classes: int, masks: bool) -> None:
     """No convex problem, so after a few rounds, before rounding can lead to another optimum."""

@@ -76,6 +76,7 @@ def test_several_groups_and_classes_small_cells_and_limits_of_their_own() -> Non
     np.testing.assert_allclose(theirs, ours, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "sizes", "epsilon"),
     [
@@ -101,6 +102,7 @@ def test_lco_by_questions_reaches_the_optimum_of_one_program(
     assert other.numbers_up == 1 + size + size * (size + 1) // 2 + 2
 
 
+@pytest.mark.slow
 def test_a_silo_is_asked_of_several_trainings_in_turn() -> None:
     """What it remembers of one (weights, multipliers) must not reach the next."""
     rows = biased(2, [150, 200, 120])
@@ -181,6 +183,7 @@ def test_separate_training_tells_how_it_ended_and_no_more() -> None:
     np.testing.assert_allclose(other.outcome.last.d, one.outcome.last.d, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_minimum_of_rows_is_for_what_leaves_a_silo() -> None:
     """Separate training sends nothing of the rows, so small cells are constrained all the same."""
     one, other = both(biased(7, [60, 50]), "st", epsilon=0.01, min_cell=1_000)
@@ -191,6 +194,7 @@ def test_a_minimum_of_rows_is_for_what_leaves_a_silo() -> None:
         np.testing.assert_allclose(ours.theta, theirs.theta, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_silo_with_its_own_model_repairs_that_one() -> None:
     rows = biased(3, [120, 150])
     problem, engine = posed(rows, engine="clientwise")

@@ -111,6 +111,7 @@ def test_products_are_the_matrix_products(numbers: int) -> None:
     np.testing.assert_allclose(compiled, want, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "numbers"), [(1, 2), (4, 2), (12, 2), (1, 0), (1, 3)])
 def test_compiled_products_are_the_matrix_products(k: int, numbers: int) -> None:
     """Few and many columns, of the weight and of the numbers, each with its own code path."""
@@ -136,6 +137,7 @@ def test_compiled_products_are_the_matrix_products(k: int, numbers: int) -> None
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [logistic_regression(SIZE), logistic_regression(SIZE, 3), mlp(SIZE)],

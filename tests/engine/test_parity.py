@@ -82,6 +82,7 @@ def test_hessian_matches_the_sum_of_row_hessians(table: RandomTable, mu: float) 
     np.testing.assert_allclose(got, np.roll(want, (1, 1), (0, 1)), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @FEW
 @given(random_tables(), st.sampled_from(["pooled", "mean"]), st.sampled_from([0.0, 0.05]))
 def test_agp_in_float32_follows_algorithm_1(
@@ -101,6 +102,7 @@ def test_agp_in_float32_follows_algorithm_1(
     assert got.rounds == rounds
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(random_tables(), st.sampled_from([Agp(), Newton(), Lbfgs()]))
 def test_clientwise_equals_pooled(table: RandomTable, solver: Agp | Newton | Lbfgs) -> None:
@@ -153,6 +155,7 @@ def test_local_constraints_are_the_clients_own_estimates() -> None:
     )
 
 
+@pytest.mark.slow
 def test_many_runs_at_once_equal_one_by_one() -> None:
     table = make(5, [9, 4, 7], 3)
     rows = weighted(table.federation, "pooled")

@@ -121,6 +121,7 @@ def test_the_multiplier_mixes_released_gradients() -> None:
     np.testing.assert_allclose(mixed.grad, first.grad + 0.7 * first.jac[0], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 def test_noise_in_the_gradient_is_as_told(whole: bool) -> None:
     table, clip = make(3, SIZES, 3), Clip(0.5, 2.0)

@@ -69,6 +69,7 @@ def test_no_question_is_forgotten() -> None:
     assert known == {case.question().kind for case in CASES.values()} | stepped
 
 
+@pytest.mark.slow
 @EACH
 def test_an_answer_has_its_length_and_can_be_read_back(name: str) -> None:
     case = CASES[name]

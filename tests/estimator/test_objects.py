@@ -59,6 +59,7 @@ def test_a_notion_of_ones_own() -> None:
     assert clf.constraints_["class"].tolist() == ["0"]
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own() -> None:
     t = table()
     alone = replace(st, name="alone-here")

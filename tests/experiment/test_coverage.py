@@ -31,6 +31,7 @@ def test_intervals_hold_the_truth(sizes: tuple[int, int], silos: int) -> None:
     assert widths[1] < widths[0]
 
 
+@pytest.mark.slow
 def test_silos_of_different_populations_make_no_interval_too_narrow() -> None:
     found = coverage(300, shift=0.7, seed=1)
     assert (found["held"][[*TIGHT, *SURE]] >= 0.93).all()

@@ -161,6 +161,7 @@ def test_what_onnx_has_no_operation_for_is_refused_by_name(name: str, numbers: S
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_example_from_its_run_folder(classes: int, tmp_path: Path) -> None:
     MODELS.add("bilinear", runpy.run_path(str(EXAMPLE))["bilinear"])
@@ -174,6 +175,7 @@ def test_the_example_from_its_run_folder(classes: int, tmp_path: Path) -> None:
     same_as_predict(tmp_path / "run", tmp_path / "train.csv", frame)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::fairsilo.errors.FairSiloWarning")
 def test_an_object_in_the_classifier() -> None:

@@ -87,6 +87,7 @@ def test_lco_at_small_epsilon_collapses_instead_of_becoming_infeasible() -> None
     assert float(free.outcome.last.loss) < constant_loss - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [solve_many, train_many])
 def test_tables_of_different_length_share_a_program(many: Callable[..., Any]) -> None:
     """Shorter tables are padded with rows of weight zero, which changes no result."""

@@ -165,6 +165,7 @@ def test_many_classes_or_pairs_are_refused() -> None:
         eo(*posed(biased(8, [30], groups=3), pairs=(PAIR, Dgeo(0, 2, 1))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pooled", "clientwise"])
 @pytest.mark.parametrize("after", sorted(name for name, one in METHODS.items() if not one.repair))
 @pytest.mark.parametrize("fit", sorted(FITS))

@@ -62,6 +62,7 @@ def test_uneven_clients_do_not_fill_memory() -> None:
     assert batches(biased(2, [30, 31, 30])) == [[0, 1, 2]]
 
 
+@pytest.mark.slow
 def test_nothing_is_sent() -> None:
     trained = st(*posed(biased(3, [30, 30])))
     assert (trained.numbers_up, trained.numbers_down) == (0, 0)
@@ -93,6 +94,7 @@ def test_empty_cells_and_single_classes(solver: Newton | Lbfgs | Agp) -> None:
     np.testing.assert_allclose(thetas(trained)[0], unconstrained.outcome.theta, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_converge_are_counted() -> None:
     trained = st(*posed(biased(5, [50, 50]), rounds=2))
     assert trained.outcome.status is Status.RUNNING

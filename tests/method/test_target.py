@@ -42,6 +42,7 @@ def apart(rows: Federation, trained: Trained) -> float:
     return float(abs(rates[0] - rates[1]))
 
 
+@pytest.mark.slow
 def test_the_proxy_meets_its_targets_on_adult() -> None:
     problem, engine = adult()
     free = fedavg(problem, engine)
@@ -101,6 +102,7 @@ def test_a_network_with_a_target_is_no_constant() -> None:
     assert min(right) > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pooled", "clientwise"])
 def test_the_search_meets_its_target_on_rows_trained_on_and_set_aside(engine: str) -> None:
     federation = biased(3, [700, 900, 800])
@@ -142,6 +144,7 @@ def test_the_search_trains_on_four_fifths_of_every_silos_rows() -> None:
     np.testing.assert_allclose(found.theta, Pooled(federation).solve(problem).theta, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_search_silo_by_silo_finds_the_same_model() -> None:
     federation = biased(3, [300, 200])
     one, other = (
@@ -152,6 +155,7 @@ def test_the_search_silo_by_silo_finds_the_same_model() -> None:
     np.testing.assert_allclose(one.outcome.theta, other.outcome.theta, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_search_says_who_takes_no_part() -> None:
     """The last silo has women of the protected class, but no men."""
     federation = biased(3, [700, 900, 60])

@@ -27,6 +27,7 @@ def test_binary_loss_by_hand() -> None:
     np.testing.assert_allclose(cross_entropy(scores, y), want, rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-7), (np.float64, 1e-15)])
 def test_binary_slope_by_hand_and_for_many_runs_at_once(dtype: type, close: float) -> None:
     """p - y, also at the start (0) and at extreme scores; runs are another axis of the scores."""
@@ -43,6 +44,7 @@ def test_binary_slope_by_hand_and_for_many_runs_at_once(dtype: type, close: floa
     np.testing.assert_array_equal(cross_entropy(both, y[:, None]), np.stack(each, axis=1))
 
 
+@pytest.mark.slow
 def test_two_softmax_classes_are_the_sigmoid() -> None:
     u = np.linspace(-4, 4, 9)[:, None]
     two = jnp.asarray(np.hstack([np.zeros_like(u), u]))
@@ -99,6 +101,7 @@ def test_any_pair_of_functions_trains_under_the_constraint() -> None:
         assert abs(float(got.last.d[0])) == pytest.approx(gap / 2, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_model", [logistic_regression, mlp])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_predictor_says_what_the_model_does(make_model: Any, classes: int) -> None:
@@ -119,6 +122,7 @@ def test_a_predictor_says_what_the_model_does(make_model: Any, classes: int) -> 
     np.testing.assert_allclose(one.losses(coded, y, s), one.losses(dense(coded), y, s), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_small_layers_give_the_same_scores_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     model = mlp(5, classes=3)
     x = jnp.asarray(np.random.default_rng(0).normal(size=(7, 5)))

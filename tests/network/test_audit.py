@@ -33,6 +33,7 @@ def trained(town: Town, folder: Path) -> Saved:
     return load(folder / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_finds_what_the_run_found(tmp_path: Path, secure: bool) -> None:
     town = make_town(tmp_path / "town", rounds=2, secure_aggregation=secure)
@@ -58,6 +59,7 @@ def test_finds_what_the_run_found(tmp_path: Path, secure: bool) -> None:
     assert "The groups are recognised" in page
 
 
+@pytest.mark.slow
 def test_the_network_says_what_the_simulation_says(tmp_path: Path) -> None:
     """The same rows, the same small cells left out, the same document."""
     town = make_town(tmp_path / "town", rounds=3)
@@ -192,6 +194,7 @@ def test_under_differential_privacy_the_columns_of_test_rows_only(tmp_path: Path
     assert not read(town.folder / "silo0" / "ledger.json").releases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -140,6 +140,7 @@ def test_models_that_are_asked_for_cannot_fill_the_disk(town: Town) -> None:
     assert kept[approve_first] is True
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_model_from_elsewhere_says_its_digest(tmp_path: Path) -> None:
     """Behind masks: trained in one town, audited in another, allowed by every owner there."""
     town = make_town(tmp_path / "town", silos=3, rows=600, rounds=1)

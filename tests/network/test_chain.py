@@ -58,6 +58,7 @@ def own_counts(town: Town, name: str) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chained", [False, True])
 def test_two_changed_keys_do_not_open_a_third_silos_counts(chained: bool, tmp_path: Path) -> None:
     """Sums over {0, 1, 2, 3} and over {0', 1', 2}: without the chain the counts of 3 follow.
@@ -80,6 +81,7 @@ def test_two_changed_keys_do_not_open_a_third_silos_counts(chained: bool, tmp_pa
     assert any(stolen[k : k + len(truth)] == truth for k in range(len(stolen)))
 
 
+@pytest.mark.slow
 def test_an_honest_silo_does_not_take_part_under_a_key_that_nothing_ties_to_its_old_one(
     tmp_path: Path,
 ) -> None:
@@ -92,6 +94,7 @@ def test_an_honest_silo_does_not_take_part_under_a_key_that_nothing_ties_to_its_
         counts_of(town, tmp_path / "two", "2")
 
 
+@pytest.mark.slow
 def test_after_a_change_of_keys_the_federation_goes_on(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     before = counts_of(town, tmp_path / "one", "1")

@@ -60,6 +60,7 @@ class Leaving:
                 self.post.memories.pop("silo1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgets", [False, True], ids=["paused", "restarted"])
 @pytest.mark.parametrize(("secure", "at"), [(False, 1), (False, 4), (True, 3), (True, 9)])
 def test_a_lost_silo_is_waited_for(tmp_path: Path, secure: bool, at: int, forgets: bool) -> None:
@@ -131,6 +132,7 @@ def test_a_wrong_answer_is_not_waited_for(tmp_path: Path) -> None:
     assert run.client_names == ("silo0", "silo2", "silo3")
 
 
+@pytest.mark.slow
 def test_more_silos_lost_than_the_masks_bear_are_waited_for(tmp_path: Path) -> None:
     """Also between masking and opening, where their shares are missing."""
     town = make_town(tmp_path / "town", rounds=2)
@@ -148,6 +150,7 @@ def test_more_silos_lost_than_the_masks_bear_are_waited_for(tmp_path: Path) -> N
     assert same(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_an_edited_federation_file_is_named_where_it_is(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", rounds=1)
     path = town.folder / "silo2" / FILE
@@ -190,6 +193,7 @@ def test_another_version_or_code_is_named_before_anything_is_asked(
     assert post.traffic.exchanges == 1
 
 
+@pytest.mark.slow
 def test_an_edited_file_after_an_earlier_run_comes_before_the_refusals_it_causes(
     tmp_path: Path,
 ) -> None:
@@ -226,6 +230,7 @@ def test_what_else_does_not_fit_is_named(tmp_path: Path, how: str, told: str) ->
         coordinate(town.agreed, TownTransport(town), "1", CONFIG, tmp_path, lambda event: None)
 
 
+@pytest.mark.slow
 def test_a_full_disk_says_what_to_do_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +313,7 @@ def test_an_audit_leaves_the_progress_of_the_training(tmp_path: Path) -> None:
     assert RunConfig(out=tmp_path, audit=tmp_path).progress == tmp_path / AUDIT_PROGRESS
 
 
+@pytest.mark.slow
 def test_how_a_run_stands_is_read_from_its_lines(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", rounds=3)
     progress = Progress(tmp_path / PROGRESS, fresh=True)

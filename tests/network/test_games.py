@@ -115,6 +115,7 @@ NOTICED = {
 """At which exchange a lie shows even without a witness: masks do not cancel, or a silo refuses."""
 
 
+@pytest.mark.slow
 def test_lies_reach_the_silos_and_change_what_they_do(
     towns: dict[int, tuple[Town, Play]],
 ) -> None:

@@ -162,6 +162,7 @@ def test_what_is_too_large_is_refused(door: Door, monkeypatch: pytest.MonkeyPatc
     assert app.held == 0
 
 
+@pytest.mark.slow
 def test_who_is_slow_is_let_go(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     app, port, _ = door
     monkeypatch.setattr(superlink, "HEAD", 0.4)

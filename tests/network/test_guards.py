@@ -134,6 +134,7 @@ def test_1_the_same_point_over_one_silo_less(
     np.testing.assert_allclose(all_ - three, point.answer(problem, last), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_1_a_point_that_was_opened_is_opened_again_over_the_same_silos_only(
     tmp_path: Path,
 ) -> None:

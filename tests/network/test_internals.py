@@ -51,6 +51,7 @@ def test_a_missing_name_is_one_sentence() -> None:
         internals.expect_names({"flwr.nowhere": ()})
 
 
+@pytest.mark.slow
 def test_where_the_loop_has_changed_flowers_own_node_runs() -> None:
     code = """
 import flwr.supernode.start_client_internal as loop, sys

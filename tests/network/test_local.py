@@ -18,6 +18,7 @@ from fairsilo.solver import Newton, Status
 from tests.network.silos import TownTransport, largest_gap, make_town, simulate, train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_reaches_the_optimum_of_the_simulation(tmp_path: Path, secure: bool) -> None:
     """That of one solve over all silos' constraints, and that of the same method in one process."""
@@ -42,6 +43,7 @@ class KilledError(BaseException):
     """Stands for kill -9."""
 
 
+@pytest.mark.slow
 def test_goes_on_after_a_loss_and_after_a_crash(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", method="lco", secure_aggregation=False)
 

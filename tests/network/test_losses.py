@@ -76,6 +76,7 @@ class Fewer(Clientwise):
         return super().ask(problem, question)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "time"), [("spread", 1), ("attack", 1), ("attack", 5)])
 def test_af_goes_on_with_the_silos_that_are_left(tmp_path: Path, kind: str, time: int) -> None:
     """As silos in one process do, of which one leaves before the same question."""
@@ -106,6 +107,7 @@ def test_af_without_a_silo_that_was_lost_at_once_is_the_simulation_without_it(
     np.testing.assert_allclose(run.trained.outcome.theta, other.trained.outcome.theta, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", [1, 3, 9])
 def test_lco_ends_at_the_optimum_of_the_silos_that_are_left(tmp_path: Path, time: int) -> None:
     town = make_town(tmp_path / "town", method="lco", epsilon=0.05, secure_aggregation=False)
@@ -119,6 +121,7 @@ def test_lco_ends_at_the_optimum_of_the_silos_that_are_left(tmp_path: Path, time
         assert silo["dgeo"] <= town.agreed.epsilon + 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lco", "fedfair"])
 def test_behind_masks_no_point_is_asked_about_again_without_the_lost_silo(
     tmp_path: Path, method: str
@@ -149,6 +152,7 @@ def test_behind_masks_no_point_is_asked_about_again_without_the_lost_silo(
     assert largest_gap(town, run, other) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "masks"])
 @pytest.mark.parametrize("killed_after", [1, 4, 8])
 def test_lco_resumed_ends_at_the_same_optimum(
@@ -178,6 +182,7 @@ def test_lco_resumed_ends_at_the_same_optimum(
     assert largest_gap(town, run, simulate(town, tmp_path, engine="pooled")) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "time"),
     [("round", 1), ("round", 3), ("counts", 2), ("evaluate", 1), ("evaluate", 5), ("round", 60)],
@@ -200,6 +205,7 @@ def test_a_search_ends_with_the_model_of_the_silos_that_are_left(
         assert one == pytest.approx(two, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_search_is_resumed_to_the_same_model(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", secure_aggregation=False, **SEARCH)
 
@@ -217,6 +223,7 @@ def test_a_search_is_resumed_to_the_same_model(tmp_path: Path) -> None:
     assert len(engine.entries) <= town.agreed.questions
 
 
+@pytest.mark.slow
 def test_a_silo_lost_while_own_models_are_made_is_not_asked_again(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", method="st", secure_aggregation=False)
     run, _ = train(town, TownTransport(town, gone_from("separate", 1)), tmp_path / "journal")

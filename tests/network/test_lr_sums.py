@@ -28,6 +28,7 @@ def rows_of(seed: int, n: int, features: int, classes: int, k: int) -> tuple[np.
     return x, y, rng.random(n), rng.normal(size=(k, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(Order))
 @settings(max_examples=25)
 @given(
@@ -102,6 +103,7 @@ assert compiled
 """
 
 
+@pytest.mark.slow
 def test_a_silo_with_logistic_regression_compiles_nothing(tmp_path: Path) -> None:
     """It answers its first question at once. The last lines show that compiling is noticed."""
     command = [sys.executable, "-W", "ignore", "-c", ANSWERS, str(tmp_path)]

@@ -279,6 +279,7 @@ def test_flower_reads_such_a_key_from_memory_alone(tmp_path: Path) -> None:
     assert for_flower(str(tmp_path / "open")) == str(tmp_path / "open")
 
 
+@pytest.mark.slow
 def test_silos_answer_with_such_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSPHRASE, WORD)
     town = make_town(tmp_path / "town", rounds=1)

@@ -63,6 +63,7 @@ def layers(model: Predictor) -> tuple[Floats, list[Floats], list[int]]:
     return theta, [*own, *rates], [model.stream, *streams]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("open_umask")
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "masks"])
 @pytest.mark.parametrize("settings", CASES, ids=lambda s: "-after-".join(list(s.values())[:2]))
@@ -117,6 +118,7 @@ def test_every_silo_has_the_simulations_model_and_the_server_none(
         assert len(repr(value)) < 12 or repr(value).encode() not in received
 
 
+@pytest.mark.slow
 def test_they_are_those_of_one_program_over_all_silos(tmp_path: Path) -> None:
     """Which solves all silos' problems at once: another computation."""
     town = make_town(tmp_path / "town", method="st")
@@ -145,6 +147,7 @@ def test_what_the_server_is_told_of_separate_training(tmp_path: Path) -> None:
     assert "one model per client" in json.dumps(run.metrics["certificate"])
 
 
+@pytest.mark.slow
 def test_of_pooled_groups(tmp_path: Path) -> None:
     town = make_town(
         tmp_path / "town", method="st", by=("group", "region"), pool=250, groups=None, rows=1600
@@ -163,6 +166,7 @@ class KilledError(BaseException):
     """Stands for kill -9."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "masks"])
 @pytest.mark.parametrize("method", ["st", "eo"])
 def test_a_resumed_run_finds_the_models_that_the_silos_kept(
@@ -206,6 +210,7 @@ def test_a_silo_without_its_model_refuses_to_evaluate_one(tmp_path: Path) -> Non
     assert "refused: this silo has no model of its own in this training" in note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", ["fedfair", "lco"])
 def test_a_repair_keeps_to_the_minimum_cells_of_what_it_follows(tmp_path: Path, after: str) -> None:
     """Cells of fewer rows take no part in the constraints of the training, either."""

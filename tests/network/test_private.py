@@ -64,6 +64,7 @@ def test_without_noise_it_is_the_simulation(
     assert [(name, names.count(name)) for name, _ in counted] == counted
 
 
+@pytest.mark.slow
 def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path) -> None:
     town = make(tmp_path / "town", rounds=2)
     run, _ = train(town, TownTransport(town), tmp_path / "journal")
@@ -198,6 +199,7 @@ def test_two_runs_at_once_do_not_find_the_same_room_in_the_budget(tmp_path: Path
     assert sum(answered) == len(read(path).releases) == most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dp", "line", "told"),
     [
@@ -216,6 +218,7 @@ def test_budget_and_promise_go_together(
     assert told in ask(town, question)["refused"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "told"),
     [
@@ -253,6 +256,7 @@ def test_an_audit_sees_test_rows_only_and_costs_nothing(tmp_path: Path) -> None:
     assert spent_by(town) == before
 
 
+@pytest.mark.slow
 def test_that_a_training_row_came_or_went_shows_in_no_refusal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -31,6 +31,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("settings", CASES, ids=lambda s: "-".join(map(str, s.values())))
 def test_with_the_same_noise_it_is_the_simulation(tmp_path: Path, settings: dict[str, Any]) -> None:
@@ -59,6 +60,7 @@ def test_with_the_same_noise_it_is_the_simulation(tmp_path: Path, settings: dict
     assert abs(metrics["train"]["loss"] - exact) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("silent")
 def test_a_limit_of_a_single_pair_is_kept(tmp_path: Path) -> None:
     settings = {"table": {"groups": 3}, "rows": 2400, "rounds": 8, "epsilon": 1.0}

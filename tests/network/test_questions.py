@@ -69,6 +69,7 @@ DP = {"dp": Privacy(epsilon=50.0)}
 SEARCH = {"target_deo": 0.1, "target_by": "search"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "answered"),
     [

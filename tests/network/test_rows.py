@@ -100,6 +100,7 @@ def test_a_cell_is_read_as_the_schema_spells_it(tmp_path: Path) -> None:
     assert len(test.y) == 2
 
 
+@pytest.mark.slow
 def test_a_silo_of_nobody_answers_with_noise_alone(tmp_path: Path) -> None:
     """A silo without any training row must not be recognisable, either."""
     town = make_town(tmp_path, rows=200, secure_aggregation=False, dp=Privacy(epsilon=8.0))

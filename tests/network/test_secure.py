@@ -38,6 +38,7 @@ def dead_from(first: int, name: str = "silo1") -> object:
     return change
 
 
+@pytest.mark.slow
 def test_one_silo_lost_stops_the_run_and_it_can_be_resumed_when_the_silo_is_back(
     tmp_path: Path,
 ) -> None:
@@ -49,6 +50,7 @@ def test_one_silo_lost_stops_the_run_and_it_can_be_resumed_when_the_silo_is_back
     assert largest_gap(town, run, simulate(town, tmp_path)) < 1e-6
 
 
+@pytest.mark.slow
 def test_with_recount_the_run_goes_on_without_the_lost_silo(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", recount=True)
     post = TownTransport(town, dead_from(MASKED))  # type: ignore[arg-type]
@@ -59,6 +61,7 @@ def test_with_recount_the_run_goes_on_without_the_lost_silo(tmp_path: Path) -> N
     assert largest_gap(town, run, simulate(town, tmp_path, without=("silo1",))) < 1e-5
 
 
+@pytest.mark.slow
 def test_two_silos_lost_are_counted_out_without_recount(tmp_path: Path) -> None:
     """With 8 silos and t = 6, the loss of two reveals neither one's counts."""
     town = make_town(tmp_path / "town", silos=8, rows=1600)
@@ -73,6 +76,7 @@ def test_two_silos_lost_are_counted_out_without_recount(tmp_path: Path) -> None:
     assert largest_gap(town, run, other) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_silo_silent_after_masking_is_in_the_sum(tmp_path: Path) -> None:
     """Its shares are missing, but the others' suffice, and it answers the next round."""
     town = make_town(tmp_path / "town")
@@ -88,6 +92,7 @@ def test_a_silo_silent_after_masking_is_in_the_sum(tmp_path: Path) -> None:
     assert largest_gap(town, run, simulate(town, tmp_path)) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_silo_that_missed_one_exchange_is_asked_again(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
 
@@ -101,6 +106,7 @@ def test_a_silo_that_missed_one_exchange_is_asked_again(tmp_path: Path) -> None:
     assert largest_gap(town, run, simulate(town, tmp_path)) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange_lost", [1, 2, 3, 5, 7])
 def test_a_silo_dead_before_any_step_never_gives_a_wrong_sum(
     tmp_path: Path, exchange_lost: int
@@ -120,6 +126,7 @@ def test_fewer_than_the_threshold_is_one_sentence(tmp_path: Path) -> None:
         train(town, post, tmp_path / "journal")
 
 
+@pytest.mark.slow
 def test_nothing_the_server_received_holds_a_value_of_a_silos_vector(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     post = TownTransport(town)
@@ -157,6 +164,7 @@ def test_nothing_the_server_received_holds_a_value_of_a_silos_vector(tmp_path: P
     assert looked_for > 100
 
 
+@pytest.mark.slow
 def test_the_sums_on_the_wire_look_random(tmp_path: Path) -> None:
     """Bits of masked words are like fair coins; those of plain float64 sums are not."""
     town = make_town(tmp_path / "town")
@@ -175,6 +183,7 @@ def test_a_secure_silo_answers_no_plain_question(tmp_path: Path) -> None:
     assert reply["vector"] == b""
 
 
+@pytest.mark.slow
 def test_a_second_survivor_list_is_refused(tmp_path: Path) -> None:
     """Two lists in one round would reveal both seed and key of a silo, and so its vector."""
     town = make_town(tmp_path / "town", rounds=1)
@@ -242,6 +251,7 @@ def test_a_question_that_fails_does_not_change_what_an_open_round_is_guarded_by(
     assert "one silo's share by subtraction" in told[0]
 
 
+@pytest.mark.slow
 def test_the_key_must_be_the_one_in_the_federation_file(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     other = (town.folder / "silo0" / "node.key").read_bytes()
@@ -252,6 +262,7 @@ def test_the_key_must_be_the_one_in_the_federation_file(tmp_path: Path) -> None:
     assert any("not the one in the federation file" in e.get("why", "") for e in events)
 
 
+@pytest.mark.slow
 def test_signed_survivor_lists(tmp_path: Path) -> None:
     """A silo reveals nothing without the others' signatures on the list that it was given."""
     town = make_town(tmp_path / "town", rounds=2)
@@ -280,6 +291,7 @@ def test_signed_survivor_lists(tmp_path: Path) -> None:
     assert steps.count("confirm") == steps.count("reveal") == steps.count("masked") == 5
 
 
+@pytest.mark.slow
 def test_a_later_run_over_one_silo_less_is_refused(tmp_path: Path) -> None:
     """Counts over four silos minus those over three, from another run, reveal the fourth's."""
     town = make_town(tmp_path / "town", rounds=1)
@@ -299,6 +311,7 @@ def test_a_later_run_over_one_silo_less_is_refused(tmp_path: Path) -> None:
     train(town, TownTransport(town, absent=("silo1",), run="4"), tmp_path / "journal")
 
 
+@pytest.mark.slow
 def test_with_recount_a_later_run_may_be_over_one_silo_less(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", rounds=1, recount=True)
     train(town, TownTransport(town), tmp_path / "journal")

@@ -41,6 +41,7 @@ def test_before_any_run(space: Workspace) -> None:
         status(space, space.folder)
 
 
+@pytest.mark.slow
 def test_of_a_run_by_real_handlers(space: Workspace, tmp_path: Path) -> None:
     town, out = make_town(tmp_path / "town", silos=3, rounds=2), tmp_path / "run"
     names = dict(zip(town.agreed.names, space.agreed.names, strict=True))

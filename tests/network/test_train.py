@@ -127,6 +127,7 @@ def test_beside_the_model_one_without_limit_and_every_silo_where_it_is_seen(tmp_
     assert again.metrics["by_client"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_the_keys_are_those_of_the_simulation(tmp_path: Path, secure: bool) -> None:
     town = make_town(tmp_path / "town", secure_aggregation=secure, rounds=1)
@@ -139,6 +140,7 @@ def test_the_keys_are_those_of_the_simulation(tmp_path: Path, secure: bool) -> N
     assert bool(found["by_client"]) is not secure
 
 
+@pytest.mark.slow
 def test_the_run_folder_reads_back(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town")
     post = TownTransport(town)
@@ -224,6 +226,7 @@ def test_a_silo_that_fails_within_a_round_is_left_out(tmp_path: Path, how: str, 
     assert run.trained.outcome.last.loss == pytest.approx(other.metrics["train"]["loss"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_too_few_silos_stop_the_run_in_one_sentence(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", secure_aggregation=False, minimum_silos=4)
 
@@ -270,6 +273,7 @@ def test_resuming_ends_at_the_same_model(tmp_path: Path, solver: str, killed_at:
     np.testing.assert_array_equal(one.history.loss, two.history.loss)
 
 
+@pytest.mark.slow
 def test_resuming_after_a_loss(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", secure_aggregation=False)
 
@@ -289,6 +293,7 @@ def test_resuming_after_a_loss(tmp_path: Path) -> None:
     assert largest_gap(town, run, simulate(town, tmp_path, without=("silo1",))) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_journal_of_another_federation_is_refused(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", secure_aggregation=False)
     train(town, TownTransport(town), tmp_path / "journal")
@@ -330,6 +335,7 @@ def test_resuming_with_another_table_is_refused(tmp_path: Path, secure: bool) ->
     train(town, TownTransport(town, run="5"), tmp_path / "third")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
 def test_training_goes_on_from_an_earlier_model(tmp_path: Path, secure: bool) -> None:
     """On new rows, in fewer rounds, to the model that training from zero ends with."""
@@ -348,6 +354,7 @@ def test_training_goes_on_from_an_earlier_model(tmp_path: Path, secure: bool) ->
     assert "training started from the model in first" in again.metrics["notes"]
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_from_the_model_that_it_began_with(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", rounds=2)
     run, _ = train(town, TownTransport(town), tmp_path / "journal")

@@ -45,6 +45,7 @@ def lying(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witnesses.Witnesses, "signed", signed)
 
 
+@pytest.mark.slow
 def test_a_witnessed_training_gives_the_same_model(town: Town, tmp_path: Path) -> None:
     post = TownTransport(town)
     run, _ = train(town, post, tmp_path / "journal", baseline=True)
@@ -89,6 +90,7 @@ def other_history(ask: Ask) -> Ask:
     return replace(ask, history="0" * 64) if ask.number == 3 else ask
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "differs"),
     [
@@ -123,6 +125,7 @@ def test_a_made_up_sum_is_noticed(
         train(town, TownTransport(town), tmp_path / "journal")
 
 
+@pytest.mark.slow
 def test_another_processor_computes_another_theta_and_the_witness_signs(
     town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ def test_another_processor_computes_another_theta_and_the_witness_signs(
     assert len(asked) > 3
 
 
+@pytest.mark.slow
 def test_a_witness_that_was_started_anew_goes_on(town: Town, tmp_path: Path) -> None:
     def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
         if name == "witness0" and exchange % 3 == 0:
@@ -160,6 +164,7 @@ def test_a_witness_that_was_started_anew_goes_on(town: Town, tmp_path: Path) -> 
     np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost_sum", [False, True])
 def test_an_interrupted_training_goes_on_under_its_witness(
     lost_sum: bool, town: Town, tmp_path: Path
@@ -195,6 +200,7 @@ def test_a_model_of_the_servers_choice_to_start_from_is_refused(
         train(town, TownTransport(town), tmp_path / "journal")
 
 
+@pytest.mark.slow
 def test_two_of_three_witnesses_are_enough_and_one_is_not(tmp_path: Path) -> None:
     town = make_town(tmp_path / "town", watched=3, quorum=2, rounds=3)
     train(town, TownTransport(town, absent=("witness1",)), tmp_path / "journal")
@@ -221,6 +227,7 @@ def test_whatever_is_trained_is_replayed(tmp_path: Path, values: dict[str, Any])
     assert json.loads(next((town.folder / "witness0").rglob("state.json")).read_text())["signed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away", [False, True], ids=["killed", "away"])
 def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_twice(
     away: bool, tmp_path: Path
@@ -256,6 +263,7 @@ def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_
     assert Counter(case.replay.journal.releases) == Counter(engine.ledger.releases)
 
 
+@pytest.mark.slow
 def test_two_lost_silos_are_counted_out_under_a_witness(tmp_path: Path) -> None:
     """To the model, to the last bit, that a training without a witness ends with."""
     found = []
@@ -288,6 +296,7 @@ def test_a_file_without_witnesses_has_the_text_of_earlier_versions(tmp_path: Pat
     assert "witness" not in town.agreed.text
 
 
+@pytest.mark.slow
 def test_no_silo_is_shown_a_sum(town: Town, tmp_path: Path) -> None:
     """A silo that saw totals could steer theta by lying a little, and read another's row."""
     letters: list[Record] = []
@@ -329,6 +338,7 @@ def test_a_theta_that_only_rows_of_unknown_values_see_is_not_signed(
         train(town, TownTransport(town), tmp_path / "journal")
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_when_a_witness_that_was_away_is_back(
     town: Town, tmp_path: Path
 ) -> None:
@@ -347,6 +357,7 @@ def test_a_training_goes_on_when_a_witness_that_was_away_is_back(
     np.testing.assert_array_equal(run.trained.outcome.theta, same.trained.outcome.theta)
 
 
+@pytest.mark.slow
 def test_what_was_signed_stays_signed(town: Town, tmp_path: Path) -> None:
     """A server that goes back, run by run, gets no other question signed in its place."""
 

@@ -170,6 +170,7 @@ def test_all_else_is_refused_in_the_log_and_to_the_server(
     assert (line["kind"], line["run"]) == ("app", "7")
 
 
+@pytest.mark.slow
 def test_a_question_that_never_comes_whole_holds_nobody_up(
     node: Node, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -274,6 +274,7 @@ def test_a_working_folder_is_not_overwritten(consortium: tuple[Path, list[str]])
     assert (folder / "work" / FILE).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_check_at_the_silo(consortium: tuple[Path, list[str]]) -> None:
     folder, arguments = consortium
     run("init", "--folder", str(folder / "work"), *arguments)
@@ -348,6 +349,7 @@ def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
         Member.model_validate(agreed)
 
 
+@pytest.mark.slow
 def test_differential_privacy_is_agreed_on_and_budgeted(
     consortium: tuple[Path, list[str]],
 ) -> None:

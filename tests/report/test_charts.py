@@ -65,6 +65,7 @@ def test_ticks_and_labels_by_hand() -> None:
     assert Scale(0, 2e7, unit="bytes").label(5e6) == "5 MB"
 
 
+@pytest.mark.slow
 @given(st.integers(1, 30_000), st.integers(0, 10))
 def test_thinning_keeps_ends_and_extremes(n: int, seed: int) -> None:
     values = np.random.default_rng(seed).normal(size=n)

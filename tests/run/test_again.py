@@ -51,6 +51,7 @@ def test_on_new_rows_the_model_is_the_one_from_zero(engine: str, tmp_path: Path)
     assert same.trained.outcome.rounds <= 2
 
 
+@pytest.mark.slow
 def test_a_network_starts_there_too(tmp_path: Path) -> None:
     first = trained(tmp_path, "first", model="mlp", rounds=5, solver="lbfgs")
     run = execute(

@@ -102,6 +102,7 @@ def test_small_intersections_are_never_pooled_by_exact_counts(
     assert execute(exact, baseline=False).prepared.schema.pooled, "so that the test bites"
 
 
+@pytest.mark.slow
 def test_a_client_without_a_row_is_a_client(table: pd.DataFrame, tmp_path: Path) -> None:
     schema = declared(table, tmp_path / "schema.json")
     rest = table[table["client"] != "silo1"]

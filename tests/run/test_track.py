@@ -94,6 +94,7 @@ def test_an_address_that_cannot_be_used(tmp_path: Path) -> None:
         open_store(f"sqlite:///{tmp_path}/file/mlflow.db")
 
 
+@pytest.mark.slow
 def test_the_run_folder_stays_when_the_store_fails(tmp_path: Path) -> None:
     run = execute(options(tmp_path), baseline=False)
     files = save(run, tmp_path / "run")

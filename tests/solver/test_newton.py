@@ -107,6 +107,7 @@ def test_a_round_limit_is_not_convergence() -> None:
         assert float(got.last.residual) > solver.tolerance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowest", [0.5, 0.0, -1e-12, -0.3])
 def test_bent_matrices_are_solved_as_by_their_eigenvalues(lowest: float) -> None:
     """By Cholesky's factors where the matrix is positive, and by eigenvectors where it is not."""
@@ -122,6 +123,7 @@ def test_bent_matrices_are_solved_as_by_their_eigenvalues(lowest: float) -> None
             np.testing.assert_allclose(solve_bent(*map(array, asked)), want, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_damping_is_that_of_the_matrix_with_an_output_per_class() -> None:
     """The same number for every class is in the null space of such a Hessian."""
     matrix = np.kron(np.eye(2), np.eye(4) - 0.25)

@@ -147,6 +147,7 @@ def _second_differences(size: int) -> np.ndarray:
     return matrix
 
 
+@pytest.mark.slow
 def test_the_chosen_strength_has_the_lowest_aic_of_all_refits() -> None:
     x, y = curve()
     penalty = Penalty((Term("x", np.arange(1, 21), np.ones(20)),), (1.0,), len(y), 21)
