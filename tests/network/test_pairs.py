@@ -92,6 +92,7 @@ def accepted(case: Case) -> bool:
         or settings["notion"] != "equal-opportunity"
     )
     lone = method.models and settings.get("model", "lr") not in method.models
+    two = two or (method.decides and "three classes" in case)
     newton = method.name == "lco" and settings.get("solver", "newton") != "newton"
     if single or two or lone or newton or ("dp" in settings and "by" in settings):
         return False

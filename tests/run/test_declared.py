@@ -69,8 +69,8 @@ def written(table: pd.DataFrame, folder: Path, name: str, **options: Any) -> Any
     )  # fmt: skip
     save(run, folder / name)
     content = json.loads((folder / name / "model.json").read_text())
-    numbers = content.pop("encoder"), content["trained"].pop("reason")
-    assert numbers, "these are made of noisy sums"
+    numbers = content.pop("encoder"), content.pop("terms"), content["trained"].pop("reason")
+    assert all(numbers), "these are made of noisy sums"
     metrics = json.loads((folder / name / "metrics.json").read_text())
     content["trained"].pop("converged")
     return content, metrics["dp"], metrics["test"]["rows"], metrics["bytes_up"]

@@ -135,7 +135,7 @@ def question() -> dict[str, Any]:
         "history": secret("history").hex(), "signatures": {"hex": ""},
         "question.theta": numbers(0.1, -0.25, 2.0), "question.mu": numbers(0.5),
         "question.order": "first", "question.totals": numbers(1562, 400, 300, 462, 400, 4),
-        "question.rest": False, "question.limited": True,
+        "question.rest": False, "question.limited": True, "question.turn": 0,
     }  # fmt: skip
 
 
