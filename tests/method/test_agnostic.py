@@ -139,6 +139,22 @@ def test_no_other_weights_are_worse(seed: int) -> None:
     assert gain @ alpha >= -free.fun - PRICE / 2
 
 
+@pytest.mark.parametrize("tiny", [0.0, 1e-300, 1e-13, 1e-9])
+def test_a_kernel_that_reaches_nobody_changes_nothing(tiny: float) -> None:
+    rng = np.random.default_rng(4)
+    gain, kernel = rng.normal(size=POINTS) * 0.01, rng.uniform(0.02, 0.4, POINTS)
+    kernel[0] = tiny
+    alpha = worst_weights(gain, kernel)
+    assert kernel @ alpha == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(alpha[1:], worst_weights(gain[1:], kernel[1:]), atol=1e-6)
+
+
+def test_weights_that_are_not_one_on_average_are_refused() -> None:
+    kernel = np.linspace(0.1, 0.3, POINTS)
+    with pytest.raises(FairSiloError, match="one on average"):
+        worst_weights(1e17 * np.cos(np.arange(POINTS)), kernel)
+
+
 def test_tables_that_no_kernel_reaches_are_refused() -> None:
     federation = biased(8, [60])
     far = replace(federation, x=federation.x * 30)
@@ -162,7 +178,16 @@ def naive_worst(federation: Federation, theta: Floats, points: Floats) -> tuple[
     worst = worst_weights(loss @ kernel / n, mean)
     high, low = worst_weights(row, mean), worst_weights(-row, mean)
     value = float(np.mean(kernel @ worst * loss)) - price(worst)
-    return value, np.array([covariance(high) - price(high), covariance(low) + price(low)])
+    cheapest = worst_weights(np.zeros(POINTS), mean)
+    over = price(high) - price(cheapest), price(low) - price(cheapest)
+    return value, np.array([covariance(high) - over[0], covariance(low) + over[1]])
+
+
+def test_theta_zero_keeps_to_every_tau() -> None:
+    silos = game(biased(3, [12, 30, 21]))
+    silos.silos = silos.engine.clients
+    found = silos.answer(Query(np.zeros(4), np.zeros(2)), Order.FIRST)
+    np.testing.assert_allclose(found.d, 0, atol=1e-12)
 
 
 def test_the_objective_and_its_gradients_are_the_printed_ones() -> None:

@@ -4,17 +4,21 @@
 
     C(theta, w) = (1/n) sum_j (w_j s_j - sbar_w) u_j,     sbar_w = (1/n) sum_j w_j s_j
 
-tau limits the covariance of group and score under the worst weights, those of the constraint
-and those of the loss each for themselves: what is limited holds under every distribution that the
-adversary can make. Its weights come from Gaussian kernels:
+C = E_w[s u] - E_w[s] mean(u), where mean(u) has no weights: so it is linear in w. Where the
+weights leave the mean score as it is, as w = 1 does, C is the covariance of group and score. Under
+others it is that plus E_w[s] (E_w[u] - mean(u)), which is not zero where group and score are
+independent: tau also limits how far weights can move the scores. The weights of the constraint and
+those of the loss are the worst each for themselves. They come from Gaussian kernels:
 
     w_j = sum_r alpha_r K(x_j, z_r),   sum_j w_j = n,  0 <= alpha_r <= 5
     K(x, z) = exp(-|x - z|^2 / (2 sigma^2))
 
 Both maxima are linear programs in alpha, whose answer jumps from corner to corner as theta moves. A
-small price on alpha, (PRICE / 2) mean_r (alpha_r / 5)^2, makes it unique and continuous. C is
-linear in theta, so that the whole is convex and smooth, and L-BFGS-SQP takes it to its optimum,
-which does not depend on the way there.
+small price on alpha, (PRICE / 2) mean_r (alpha_r / 5)^2, makes it unique and continuous. In the
+constraint only what a price is above the least one counts, so that theta = 0 keeps to every tau; a
+worst |C| without a price may be above tau by as much, at most PRICE / 2. C is linear in theta, so
+that the whole is convex and smooth, and L-BFGS-SQP takes it to its optimum, which does not depend
+on the way there.
 
 Everything is linear in alpha, so that silos send sums for each kernel (`question.agnostic`), and
 the server finds the worst weights. Rows of groups other than the two compared ones weigh in the
@@ -46,13 +50,17 @@ STEEP = PRICE / (ALPHA_MAX**2 * POINTS)
 """The price is STEEP / 2 times the sum of squares of alpha."""
 ROUNDS = 600
 HALVINGS = 200
+NEGLIGIBLE = 1e-12
+"""A kernel of this share of the largest one reaches no rows."""
+OFF = 1e-6
+"""How far from one the mean weight may be."""
 
 
 def train(problem: Problem, engine: Engine, watch: Watch | None = None) -> Trained:
     """Train against the adversary.
 
-    In the history `loss` is the loss under the worst weights less their price, `d` the covariance
-    under the worst weights, of both signs the larger one, `mu` the sum of the two multipliers.
+    In the history `loss` is the loss under the worst weights less their price, `d` is C under the
+    worst weights less theirs, of both signs the larger one, `mu` the sum of the two multipliers.
     """
     game = _Game(problem, engine)
     outcome = game.play(watch)
@@ -107,14 +115,19 @@ class _Game:
 
 
 def under_worst_weights(sums: AttackSums, rows: float, paired: float) -> Sums:
-    """L and its gradient under the worst weights; the largest and the smallest covariance."""
+    """L and its gradient under the worst weights; the largest and the smallest C.
+
+    Between the two lies C under the cheapest weights, so that the limit -tau of the smallest holds
+    for the largest, too, and tau the other way round: |d| <= tau is convex.
+    """
     kernel, losses = sums.kernel / rows, sums.loss_kernel / rows
     scores, slopes = covariances(sums, paired)
     worst = worst_weights(losses, kernel)
     high, low = worst_weights(scores, kernel), worst_weights(-scores, kernel)
+    least = price(worst_weights(np.zeros_like(kernel), kernel))
     return Sums(
         loss=np.array(losses @ worst - price(worst)),
-        d=np.array([scores @ high - price(high), scores @ low + price(low)]),
+        d=np.array([scores @ high - price(high) + least, scores @ low + price(low) - least]),
         grad=worst @ sums.loss_grads / rows,
         jac=np.stack([high @ slopes, low @ slopes]),
     )
@@ -144,7 +157,9 @@ def worst_weights(gain: Floats, kernel: Floats) -> Floats:
             f"method af has kernels of width {SIGMA:g}, which reach too few rows of a table of so "
             "many columns to weigh them: use fewer `features`, or `method` fedfair"
         )
-    reach = float(np.abs(gain).max() + ALPHA_MAX * STEEP) / max(float(kernel.min()), 1e-300)
+    # Smaller ones weigh nothing, whatever their alpha, and would only widen the search.
+    seen = kernel[kernel > NEGLIGIBLE * kernel.max()]
+    reach = float(np.abs(gain).max() + ALPHA_MAX * STEEP) / float(seen.min())
     low, high = -reach, reach
     for _ in range(HALVINGS):
         level = (low + high) / 2
@@ -153,7 +168,13 @@ def worst_weights(gain: Floats, kernel: Floats) -> Floats:
             low = level
         else:
             high = level
-    return np.clip((gain - high * kernel) / STEEP, 0, ALPHA_MAX)
+    alpha = np.clip((gain - high * kernel) / STEEP, 0, ALPHA_MAX)
+    if abs(kernel @ alpha - 1) > OFF:
+        raise FairSiloError(
+            "method af found no weights that are one on average, because scores became too large: "
+            "use a smaller `epsilon`, fewer `features`, or `method` fedfair"
+        )
+    return alpha
 
 
 af = Method(
