@@ -66,6 +66,8 @@ def test_a_run_folder_a_report_and_a_card_of_rows_that_were_held_back(tmp_path: 
     again = fairsilo.load(tmp_path / "run")
     np.testing.assert_array_equal(again.predict_proba(rows.X), clf.predict_proba(rows.X))
     page = clf.report(rows.X[test], rows.y[test], **held)
+    assert "provided the model never saw them" in page.html
+    assert "that the model did not see, its" not in page.html
     assert page.html == (tmp_path / "run" / "report.html").read_text()
     assert page._repr_html_().startswith("<iframe")
     assert clf.card(rows.X[test], rows.y[test], **held).startswith("#")

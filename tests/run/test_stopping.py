@@ -11,6 +11,7 @@ import pytest
 from fairsilo import FedFairClassifier
 from fairsilo.errors import FairSiloError
 from fairsilo.run import Options
+from fairsilo.run.endings import ended_well
 from tests.network.silos import Town, TownTransport, largest_gap, make_town, simulate, train
 
 
@@ -28,7 +29,12 @@ def test_rows_set_aside_say_when() -> None:
     clf = FedFairClassifier(method="fedavg", early_stopping=True).fit(x, y, sensitive_features=s)
     long = FedFairClassifier(method="fedavg").fit(x, y, sensitive_features=s)
     assert clf.n_iter_ < long.n_iter_
+    assert clf.reason_.startswith("stopped early, as asked")
     assert "rows set aside was lowest" in clf.reason_
+    metrics = clf._tested(x, y, sensitive_features=s).metrics
+    assert metrics["stopped_early"] is True
+    assert ended_well(metrics)
+    assert not ended_well({"converged": False})
     new, labels, _ = noisy(2000)
 
     def loss(model: FedFairClassifier) -> float:
@@ -54,6 +60,7 @@ def test_over_a_network_as_in_simulation(tmp_path: Path) -> None:
         ({"method": "st"}, "not for st"),
         ({"method": "lco"}, "not for lco"),
         ({"model": "additive"}, "which has penalties instead"),
+        ({"rounds": 7}, "`rounds` is 7: give at least 8"),
         ({"dp_epsilon": 4.0}, "which `dp_epsilon` does not allow"),
     ],
 )

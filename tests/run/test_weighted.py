@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from fairsilo import auditor
 from fairsilo.coded import dense
 from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
-from fairsilo.run import Options, Run, execute
+from fairsilo.run import Options, Run, execute, save
 from fairsilo.run.prepare import prepare
 
 COLUMNS: dict[str, Any] = {
@@ -163,3 +164,20 @@ def test_what_weights_do_not_go_with(settings: dict[str, Any], told: str) -> Non
 def test_a_weight_of_no_class_is_refused_before_training(tables: tuple[Path, Path]) -> None:
     with pytest.raises(FairSiloError, match="'9', which is no class"):
         execute(Options(data=str(tables[1]), split="part", class_weight="9=2", **COLUMNS))
+
+
+def test_an_audit_finds_the_test_rows_again(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    run = execute(Options(data=str(tables[0]), weight="times", **COLUMNS), baseline=False)
+    save(run, tmp_path)
+    zero = int((pd.read_csv(tables[0])["times"] == 0).sum())
+    assert any(
+        one.startswith(f"{zero} of 240 rows have the weight 0") for one in run.metrics["notes"]
+    )
+    found = {
+        rows: auditor.execute(auditor.AuditOptions(data=str(tables[0]), model=tmp_path, rows=rows))
+        for rows in ("test", "train")
+    }
+    for rows, one in found.items():
+        assert one["which"] == f"the {rows} rows of the run"
+        assert one["rows"] == run.metrics[rows]["rows"]
+        assert auditor.document.UNWEIGHTED in one["notes"]

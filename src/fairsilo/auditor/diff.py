@@ -18,6 +18,7 @@ from fairsilo.evaluate.intervals import Interval, wilson
 from fairsilo.report.diff import compared_as
 from fairsilo.report.sections.facts import Facts
 from fairsilo.run import Options
+from fairsilo.run.endings import ended_well
 from fairsilo.run.store import read_json
 
 MOST = 12
@@ -110,6 +111,7 @@ def _run(run: Kept) -> dict[str, Any]:
         "folder": str(run.folder),
         **{key: metrics.get(key) for key in ("method", "model", "notion", "epsilon", "target_deo")},
         "converged": metrics.get("converged"),
+        "stopped_early": metrics.get("stopped_early", False),
         "rounds": metrics.get("rounds"),
         "test_rows": facts.test_rows,
         "useless": facts.useless,
@@ -202,7 +204,7 @@ def _notes(runs: Sequence[Kept]) -> list[str]:
     for run in runs:
         if run.facts.useless is not None:
             found.append(f"{run.name} is {run.facts.useless}")
-        if run.facts.metrics.get("converged") is False and "dp" not in run.facts.metrics:
+        if not ended_well(run.facts.metrics):
             found.append(f"{run.name} did not converge")
     if len(runs) > 2:
         found.append(f"every run is compared with {runs[0].name}, the first")

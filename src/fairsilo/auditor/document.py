@@ -30,6 +30,10 @@ from fairsilo.report import audit_page
 from fairsilo.run import Saved, load
 
 FORMAT = 1
+UNWEIGHTED = (
+    "the run counts rows by their weight, and this audit counts every row as one: its figures are "
+    "others than those of the run"
+)
 FEW = 30
 """With fewer rows in a cell the normal approximation is rough, and the document says so."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".skops", ".dill", ".pt", ".pth")
@@ -73,6 +77,8 @@ def execute(options: AuditOptions) -> Document:
         raise FairSiloError(f"there are no rows to audit ({rows.which}): give more rows")
     if saved is not None:
         answers, model = of_run(saved, rows, options.seed), f"run {Path(options.model or '').name}"
+        if saved.description.get("options", {}).get("weight") is not None:
+            answers = replace(answers, notes=(*answers.notes, UNWEIGHTED))
     elif options.model is not None:
         answers, model = of_onnx(options.model, rows, options.features), options.model.name
     else:

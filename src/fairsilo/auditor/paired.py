@@ -23,6 +23,7 @@ from fairsilo.evaluate.paired import (
     rate_change,
     rate_gap_change,
 )
+from fairsilo.partition import TEST
 from fairsilo.predictor.base import Predictor
 from fairsilo.run import load
 from fairsilo.run.made import data_digest
@@ -67,9 +68,10 @@ def tested(folder: Path, data: str, data_dir: Path | None) -> Tested:
     trained = options_of_run(options, saved)
     frame, schema = table_of(options, saved, trained)
     y, s = build_labels(frame, schema)
-    test = split_of_run(saved, trained, frame, y, s)
-    if test is None:
+    client = split_of_run(saved, trained, frame, y, s)
+    if client is None:
         raise FairSiloError(f"{data} is not the table of {folder}: its rows are others")
+    test = client == TEST
     x, y, s = saved.encoder.encode(frame[test]), y[test], s[test]
     (model,) = saved.predictors
     return Tested(

@@ -11,12 +11,12 @@ import pandas as pd
 from fairsilo.arrays import Ints
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
-from fairsilo.data.columns import column, distinct
+from fairsilo.data.columns import column, distinct, readable
 from fairsilo.data.dialect import Dialect
 from fairsilo.data.infer import at_least_two, groups_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import DEFAULT, NOTIONS, Dgeo, count_cells
-from fairsilo.partition import TEST, by_column, draw, split_column
+from fairsilo.partition import TEST, UNUSED, by_column, draw, split_column
 from fairsilo.run import Options, Saved
 from fairsilo.run.constraints import every_pair
 from fairsilo.run.constraints import groups_of as all_groups
@@ -87,9 +87,14 @@ def _protected(saved: Saved) -> tuple[str, ...]:
 
 def options_of_run(options: AuditOptions, saved: Saved) -> Options:
     """The options of the run, with the audited table in place of its own."""
-    # An audit asks for no promise: what a private training refuses is none of its business.
+    # An audit asks for no promise: what a training refuses is none of its business.
     trained = trained_with(
-        saved, data=options.data, data_dir=options.data_dir, dp_epsilon=None, client_names=()
+        saved,
+        data=options.data,
+        data_dir=options.data_dir,
+        dp_epsilon=None,
+        client_names=(),
+        early_stopping=False,
     )
     folder = options.data not in DATASETS and Path(options.data).is_dir()
     dealt = trained.client is None and trained.clients is None
@@ -141,14 +146,12 @@ def _choose(
     s: Ints,
 ) -> tuple[np.ndarray, str, bool | None]:
     """The mask of the rows, its description, and whether the model trained without them."""
-    is_test = None
-    own = False
+    client = is_test = None
     if saved is not None and trained is not None and options.split in (None, trained.split):
-        is_test = split_of_run(saved, trained, frame, y, s)
-        own = is_test is not None
-    if is_test is None and options.split is not None:
+        client = split_of_run(saved, trained, frame, y, s)
+    if client is None and options.split is not None:
         is_test = split_column(*distinct(column(frame, options.split)), column=options.split)
-    if is_test is None:
+    if client is None and is_test is None:
         if options.rows in ("test", "train"):
             raise FairSiloError(
                 f"`rows` {options.rows} needs to know which rows those are: give `split` COLUMN, "
@@ -158,9 +161,11 @@ def _choose(
     wanted = options.rows or "test"
     if wanted == "all":
         return np.ones(len(y), np.bool_), "all rows, training rows among them", False
-    chosen = is_test if wanted == "test" else ~is_test
-    if own:
+    if client is not None:
+        chosen = client == TEST if wanted == "test" else client >= 0
         return chosen, f"the {wanted} rows of the run", wanted == "test"
+    assert is_test is not None
+    chosen = is_test if wanted == "test" else ~is_test
     return chosen, f"the rows that column {options.split!r} calls {wanted}", (
         None if wanted == "test" else False
     )  # fmt: skip
@@ -168,9 +173,11 @@ def _choose(
 
 def split_of_run(
     saved: Saved, trained: Options, frame: pd.DataFrame, y: Ints, s: Ints
-) -> np.ndarray | None:
-    """The run's test rows by repeating its split; None if the counts show another table."""
+) -> Ints | None:
+    """Whose each row is, by repeating the run's split; None if the counts show another table."""
     protected = saved.schema.classes.index(saved.protected[0])
+    whole, kept = np.full(len(y), UNUSED), _with_weight(saved, trained, frame)
+    frame, y, s = frame[kept].reset_index(drop=True), y[kept], s[kept]
     splits: list[Callable[[], Ints]] = [lambda: share_out(frame, y, trained, protected)[0]]
     if "dp" in saved.metrics:
         alone = replace(trained, client=None, clients=1)
@@ -181,8 +188,16 @@ def split_of_run(
         except FairSiloError:
             continue
         if _counted_by(saved, client, y, s):
-            return np.equal(client, TEST)
+            whole[kept] = client
+            return whole
     return None
+
+
+def _with_weight(saved: Saved, trained: Options, frame: pd.DataFrame) -> np.ndarray:
+    """Which rows the run split: those of weight zero it left out before."""
+    if trained.weight not in frame.columns or "dp" in saved.metrics:
+        return np.ones(len(frame), np.bool_)
+    return readable(frame[trained.weight]) > 0
 
 
 def _counted_by(saved: Saved, client: Ints, y: Ints, s: Ints) -> bool:

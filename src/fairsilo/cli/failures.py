@@ -30,6 +30,7 @@ def run_failures(run: Run) -> list[str]:
     """Which of them the run is."""
     from fairsilo.report.sections.facts import Facts
     from fairsilo.report.sections.verdict import Answer, on_training_rows
+    from fairsilo.run.endings import ended_well
     from fairsilo.run.store import compared, history
 
     metrics = run.metrics
@@ -41,7 +42,7 @@ def run_failures(run: Run) -> list[str]:
     answer = on_training_rows(Facts(about, metrics, history(run)))
     found = {
         "missed": answer is Answer.NO or metrics.get("target_met") is False,
-        "not-converged": not metrics["converged"] and "dp" not in metrics,
+        "not-converged": not ended_well(metrics),
         "collapsed": str(metrics["reason"]).startswith("collapsed")
         or metrics["worth"]["useful"] is False,
     }

@@ -64,7 +64,7 @@ def show_result(out: Path) -> None:
     if "dp" in metrics:
         noise = metrics["train"]["dgeo_noise"]
         console.print(price(metrics["dp"], noise), highlight=False, soft_wrap=True)
-    mark = "green" if metrics["converged"] else "yellow"
+    mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
         console.print(Text(f"note: {as_typed(note)}", style="yellow"))

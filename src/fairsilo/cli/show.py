@@ -128,7 +128,7 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
             highlight=False,
             soft_wrap=True,
         )
-    mark = "green" if metrics["converged"] else "yellow"
+    mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
         console.print(Text(f"note: {as_typed(note)}", style="yellow"))

@@ -274,7 +274,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         with as_value_errors():
             fitted = train(rows.options, rows.prepare(), rows.classes, rows.mechanism)
             self._keep(fitted.prepared, fitted, rows.options)
-        meant = fitted.stopped or self.dp_ is not None
+        meant = fitted.trained.stopped or self.dp_ is not None
         if not self.converged_ and not meant:
             warnings.warn(
                 f"{self.reason_}; raise max_rounds, try another solver or a larger epsilon",

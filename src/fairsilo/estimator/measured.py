@@ -1,4 +1,4 @@
-"""A fit measured on rows that it did not see: the run folder, the report and the card of it."""
+"""A fit measured on rows that are given later: the run folder, the report and the card of it."""
 
 from __future__ import annotations
 
@@ -78,6 +78,8 @@ class Told:
             len(self.clients),
             {**bytes_sent(trained, 0, False), "setup_exchanges": SETUP_EXCHANGES},
             client is not None,
+            # Whoever calls may give rows of fit.
+            unseen=False,
         )
         problem = plan(self.options, posed)
         metrics = measure(self.options, posed, problem, trained, seen, self.seconds)

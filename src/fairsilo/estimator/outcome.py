@@ -54,8 +54,6 @@ class Fitted:
     """That the model is of little use."""
     terms: list[dict[str, Any]] = field(default_factory=list)
     """What every term adds to a score, as in model.json."""
-    stopped: bool = False
-    """Whether training stopped early, as asked for."""
     told: Told | None = None
     """What a report needs beside test rows."""
 
@@ -74,7 +72,7 @@ def train(
     if mechanism is None:
         engine, problem = prepared.engine(options), plan(options, prepared)
         settled, prepared, engine = settle_here(options, prepared, problem, engine)
-        problem, stopped = settled.problem, bool(settled.notes)
+        problem = settled.problem
         trained = decided(options.decide_at, problem, train_by(options, settled, engine), engine)
         rows, committee = prepared.federation, Committee(trained.predictors, len(classes))
         tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed, rows.weight)
@@ -87,7 +85,7 @@ def train(
         reason = "; ".join([reason, *settled.notes, *more])
         terms = terms_here(options, prepared, settled, trained, None, engine)
     else:
-        told, stopped = [], False
+        told = []
         problem, private = begin(options, prepared, mechanism)
         trained = METHODS[options.method](problem, private)
         trained = decided(options.decide_at, problem, trained, private)
@@ -110,7 +108,6 @@ def train(
         dp,
         tuple(told),
         terms,
-        stopped,
         Told.of(options, prepared, trained, training, seconds),
     )
 

@@ -29,6 +29,8 @@ class Trained:
     """Rounds of models that were trained on the way and not kept."""
     epsilon: float | None = None
     """The limit on losses that was found, where one was searched for."""
+    stopped: bool = False
+    """Whether training stopped early, as asked for, by rows set aside."""
 
 
 Train = Callable[..., Trained]

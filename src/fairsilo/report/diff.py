@@ -199,6 +199,7 @@ def _told(one: Found, rate: bool) -> Child:
 
 def _rounds(one: Found) -> str:
     ended = "" if one["converged"] else ", not converged"
+    ended = ", stopped early" if one["stopped_early"] else ended
     return DASH if one["rounds"] is None else f"{one['rounds']:,}{ended}"
 
 

@@ -19,8 +19,12 @@ def certificate_of(
     test: Sequence[Evidence],
     epsilon: float | Sequence[float] | None,
     by_silo: bool,
+    unseen: bool = True,
 ) -> dict[str, Any]:
-    """What is stored in metrics.json; with a target it is about the target."""
+    """What is stored in metrics.json; with a target it is about the target.
+
+    `unseen`: whether it is known that the model did not see these rows.
+    """
     limit = None if epsilon is None else float(np.min(epsilon))
     if len(test) > 1 or METHODS[options.method].own_models:
         return refuse("this method leaves one model per client, and a certificate is of one", limit)
@@ -33,5 +37,5 @@ def certificate_of(
     if len(posed.cell_pairs) < len(posed.constraints):
         found = refuse("of losses it is for equal opportunity between pairs of groups", limit)
     else:
-        found = certify(test[0], posed.cell_pairs, names, epsilon, by_silo=by_silo)
-    return joined({**found, "rows": int(test[0].tally.counts.sum())}, rates)
+        found = certify(test[0], posed.cell_pairs, names, epsilon, by_silo=by_silo, unseen=unseen)
+    return joined({**found, "rows": int(test[0].tally.counts.sum())}, rates, unseen)

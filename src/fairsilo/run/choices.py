@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from fairsilo.run.options import Options
 
 LARGEST_SEED = 2**32 - 1
+FEWEST_ROUNDS = 4
+"""After so many rounds training may stop early, and after every doubling."""
 
 
 def check_after(options: Options) -> None:
@@ -59,6 +61,11 @@ def check_stopping(options: Options) -> None:
         raise FairSiloError(
             f"`early_stopping` is for methods with one objective over all clients and not for "
             f"{trains.name}: leave it out"
+        )
+    if options.rounds is not None and options.rounds < 2 * FEWEST_ROUNDS:
+        raise FairSiloError(
+            f"`early_stopping` compares {FEWEST_ROUNDS} rounds with twice as many, and `rounds` is "
+            f"{options.rounds}: give at least {2 * FEWEST_ROUNDS}, or leave one of them out"
         )
     if MODELS[options.model](1, 2).binned:
         raise FairSiloError(

@@ -1,6 +1,7 @@
 """How training ended, in words: converged or not, collapsed to a constant, a limit that idles."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,20 +20,22 @@ def ending(
     tally: Tally,
     classes: Sequence[str],
     rows: str = "training",
-    before: int = 0,
     exact: bool = True,
+    stopped: bool = False,
 ) -> str:
     """Why a solver ended, in words; a collapsed model is called so even where it converged.
 
     A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named,
-    `before` counts the rounds of models that were trained on the way. Not `exact`: by local epochs.
+    Not `exact`: by local epochs. `stopped`: early, as asked for.
     """
-    last, rounds = outcome.last, outcome.rounds + before
+    last = outcome.last
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"
     limit = f"tolerance {tolerance:.0e}"
     reason = {
         Status.CONVERGED: f"converged: {left}, {limit}",
-        Status.RUNNING: f"not converged: {rounds} rounds reached with {left}, {limit}",
+        Status.RUNNING: f"stopped early, as asked, by rows set aside: {left}"
+        if stopped
+        else f"not converged: {outcome.rounds} rounds reached with {left}, {limit}",
         Status.STALLED: f"not converged: no further progress with {left}, {limit}"
         if exact
         else "not converged: the local epochs came to rest beside the optimum",
@@ -50,7 +53,7 @@ def explain(problem: Problem, trained: Trained, train: Tally, posed: Posed) -> s
     classes = posed.schema.classes
     reason = ending(
         trained.outcome, problem.solver.tolerance, train, classes,
-        before=trained.rounds_before, exact=problem.work is None or problem.work.exact,
+        exact=problem.work is None or problem.work.exact, stopped=trained.stopped,
     )  # fmt: skip
     missed = next((note for note in trained.notes if note.startswith("target missed")), None)
     if missed is not None:
@@ -72,6 +75,12 @@ def explain(problem: Problem, trained: Trained, train: Tally, posed: Posed) -> s
             count = f"{constant} of {len(trained.predictors)} clients' models"
             return f"collapsed to a constant: {count} give every test row one class; {reason}"
     return reason
+
+
+def ended_well(metrics: Mapping[str, Any]) -> bool:
+    """Whether training ended as it should: converged, stopped early as asked, or under noise."""
+    meant = metrics.get("stopped_early") or "dp" in metrics
+    return bool(meant or metrics.get("converged", True))
 
 
 def limited_alone(problem: Problem) -> bool:

@@ -70,6 +70,8 @@ class Seen:
     """bytes_up, bytes_down and setup_exchanges."""
     by_silo: bool
     """Whether test rows belong to silos."""
+    unseen: bool = True
+    """Whether it is known that training did not see the test rows."""
 
 
 def seen_here(
@@ -132,6 +134,7 @@ def measure(
         "rounds": outcome.rounds,
         "rounds_before": trained.rounds_before,
         "converged": outcome.status is Status.CONVERGED,
+        **({"stopped_early": True} if trained.stopped else {}),
         "reason": training.reason,
         "train": training.figures,
         "test": {
@@ -148,7 +151,7 @@ def measure(
         **_curves(posed, test),
         "worth": worth(whole, schema.classes, training.common, len(test)),
         "certificate": certificate_of(
-            options, posed, test, problem.epsilon if limited else None, seen.by_silo
+            options, posed, test, problem.epsilon if limited else None, seen.by_silo, seen.unseen
         ),
         **seen.sent,
         "seconds": seconds,

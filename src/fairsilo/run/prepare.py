@@ -136,7 +136,15 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     assert options.protected_class is not None
     protected = protected_of(schema, options.protected_class)
     if mechanism is None:
+        rows = len(frame)
         frame, weight = weighty(frame, options.weight)
+        if len(frame) < rows:
+            warnings.warn(
+                f"{rows - len(frame):,} of {rows:,} rows have the weight 0 ({options.weight}): "
+                "they are left out, of training and of test",
+                FairSiloWarning,
+                stacklevel=2,
+            )
         y, s = build_labels(frame, schema)
         client, names = share_out(frame, y, options, protected[0])
         owner = owners(frame, options)

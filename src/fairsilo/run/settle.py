@@ -22,6 +22,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Problem, Round
+from fairsilo.run.choices import FEWEST_ROUNDS
 from fairsilo.run.crossing import named, strongest
 from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import BY_AIC, Options
@@ -42,8 +43,6 @@ within 0.0003 of the lowest loss on both, 1 is best on ADULT and costs 0.0015 on
 ROUGHLY = 1e-4
 """The tolerance of the curves' fit where pairs are looked for at its end: a fit with them follows.
 From there on ADULT's curves would take six rounds more to Newton's own tolerance."""
-FEWEST_ROUNDS = 4
-"""After so many rounds training may stop early, and after every doubling."""
 CHANGES_OF_PAIRS = 3
 """Rounds in which their strengths are chosen."""
 
@@ -61,7 +60,9 @@ class Settled:
     free: Outcome | None = None
     """The fit without a limit under the chosen penalty, where there was one."""
     notes: tuple[str, ...] = ()
-    """What a reader must know: that training stops early."""
+    """What a reader must know: whether training stops early."""
+    stops: bool = False
+    """Whether the problem has fewer rounds than were allowed, by rows set aside."""
     posed: Posed | None = None
     engine: Engine | None = None
     """Those after the silos learned of pairs; None: those from before."""
@@ -199,14 +200,18 @@ def _stopping(settled: Settled, engine: Engine) -> Settled:
         rising = len(losses) > 2 and min(losses[-2:]) > min(losses[:-2])
         going, rounds = outcome.status is Status.RUNNING and not rising, 2 * rounds
     spent = replace(settled, rounds=settled.rounds + sum(tried))
-    best = int(np.argmin(losses)) if losses else 0
+    best = int(np.argmin(losses))
     if best + 1 >= len(losses):
-        return spent
+        note = (
+            f"training does not stop early: the loss of the rows set aside was lowest after the "
+            f"most rounds that were tried, {tried[-1]}"
+        )
+        return replace(spent, notes=(note,))
     note = (
         f"training stops after {tried[best]} of at most {whole.rounds} rounds: the loss of the "
         "rows set aside was lowest there"
     )
-    return replace(spent, problem=replace(whole, rounds=tried[best]), notes=(note,))
+    return replace(spent, problem=replace(whole, rounds=tried[best]), notes=(note,), stops=True)
 
 
 def _loss_aside(rest: Problem, engine: Engine, theta: Floats) -> float:

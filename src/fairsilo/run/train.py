@@ -26,7 +26,7 @@ from fairsilo.run.problem import Posed, plan
 from fairsilo.run.settle import Settled, settle
 from fairsilo.run.tallies import test_evidence
 from fairsilo.run.terms import terms_of
-from fairsilo.solver import Watch
+from fairsilo.solver import Status, Watch
 from fairsilo.solver.penalty import Penalty
 
 
@@ -50,7 +50,9 @@ def train(
     trained = _train(options, settled, engine, logged(watch))
     before = trained.rounds_before + settled.rounds
     notes = (*settled.notes, *trained.notes)
-    return noted(options, replace(trained, rounds_before=before, notes=notes))
+    stopped = settled.stops and trained.outcome.status is Status.RUNNING
+    told = replace(trained, rounds_before=before, notes=notes, stopped=stopped)
+    return noted(options, told)
 
 
 def _train(options: Options, settled: Settled, engine: Engine, watch: Watch | None) -> Trained:

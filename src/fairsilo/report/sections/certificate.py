@@ -33,7 +33,7 @@ def certificate(found: Mapping[str, Any]) -> Html:
         bullets([str(one) for one in found["assumes"]]) if found["assumes"] else None,
         lead=(
             "How far apart the groups\u2019 rates and their average losses can be in the whole "
-            "population, judged by rows that the model did not see."
+            "population, judged by rows that the model must not have seen."
         ),
         name="certificate",
     )
