@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from fairsilo.experiment.figures import curve
 from fairsilo.experiment.grid import CELLS, METHODS, TITLES, Cell, find, paper_tables, settings
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import build, ours, verdict
+from fairsilo.method import METHODS as TRAINED
 from tests.experiment.parts import part
 
 
@@ -124,6 +126,20 @@ def test_a_part_answers_only_the_question_it_was_made_for(
     assert results.answers("fast", cell, "lco", True)  # more than is asked for
     monkeypatch.setattr("fairsilo.experiment.results.settings", lambda *_: (0.25,))
     assert not results.answers("fast", cell, "lco", True)  # another grid
+
+
+def test_a_part_of_an_older_algorithm_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, cell = Results(tmp_path), find("drug-lr-iid")
+    table = part({(0.1, 0, "test"): (0.7, 0.9)})
+    for method in ("af", "lco", "constant"):
+        results.write("fast", cell, method, False, table, 1.0)
+        assert results.answers("fast", cell, method, False)
+    newer = replace(TRAINED["af"], revision=TRAINED["af"].revision + 1)
+    monkeypatch.setattr("fairsilo.experiment.results.METHODS", {**TRAINED, "af": newer})
+    assert not results.answers("fast", cell, "af", False)
+    assert results.answers("fast", cell, "lco", False)
 
 
 def test_unknown_part_is_named() -> None:

@@ -104,6 +104,17 @@ def test_the_lot_that_is_not_drawn_is_told() -> None:
     assert found.by_lot > found.accuracy + 0.01
 
 
+def test_a_search_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairsilo.predictor.thresholds.NODES", 0)
+    # Many scores and several limits: a small table is solved without a search.
+    scores = np.random.default_rng(0).integers(0, 4, (3, 2, CELLS))
+    found = choose_cuts(scores, constraints_of("equalized-odds", 3), 0.01)
+    assert not found.proved
+    assert found.gap == 0
+    share = scores.sum(axis=(0, 2)) / scores.sum()
+    assert found.accuracy == pytest.approx(max(share))
+
+
 @pytest.mark.parametrize("notion", ["equal-opportunity", "demographic-parity"])
 def test_engines_choose_alike_and_keep_to_the_target(notion: str) -> None:
     federation = biased(5, [150, 250, 200], groups=3)

@@ -16,6 +16,7 @@ from fairsilo.data import write_atomic
 from fairsilo.experiment.choice import chosen
 from fairsilo.experiment.endings import without_lost
 from fairsilo.experiment.grid import FOLDS, SEEDS, Cell, home_of, settings, solver_of
+from fairsilo.method import METHODS
 
 KEPT = ("figures", "intervals", "groups", "clients", "bytes", "trace")
 """What a part holds of its models; a part without some of these is computed again."""
@@ -162,6 +163,8 @@ def question(
 ) -> str:
     """The settings of a part as JSON; a stored part with other settings is computed again."""
     solver, rounds = solver_of(home_of(path, method), cell, method)
+    known = METHODS.get(method)
+    revision = 0 if known is None else known.revision
     return json.dumps(
         {
             "settings": settings(cell, method),
@@ -171,6 +174,8 @@ def question(
             "rounds": rounds,
             "validation": validation,
             "kept": KEPT,
+            # Parts of methods that never changed do not have it.
+            **({"revision": revision} if revision else {}),
         }
     )
 

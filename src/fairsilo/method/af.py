@@ -189,5 +189,6 @@ af = Method(
     models=("lr",),
     own_solver=True,
     rounds=ROUNDS,
+    revision=2,
     setup=1,
 )

@@ -79,6 +79,8 @@ class Method:
     """Whether it has a solver of its own, by L-BFGS, whatever is asked for."""
     rounds: int | None = None
     """The most rounds, where the method decides that itself."""
+    revision: int = 0
+    """Raised when the algorithm changes: stored results of another one are computed again."""
     setup: int = 0
     """Exchanges before the first round, beside those of every method."""
     repair: Change | None = None

@@ -31,8 +31,12 @@ def decide(problem: Problem, engine: Engine, trained: Trained, after: Method = f
     train, _ = engine.ask(problem, Evaluate(np.asarray(model.theta), scores="both"))
     found = choose_cuts(train.tally.scores[:, 0], problem.constraints, target)
     notes = list(missed_target(found.gap, target))
+    if not found.proved:
+        notes.append(
+            "the search for thresholds reached its most steps: those it found are not proved best"
+        )
     lost = found.by_lot - found.accuracy
-    if lost > WORTH_TELLING:
+    if found.proved and lost > WORTH_TELLING:
         notes.append(
             f"nobody is decided on by lot: drawing between two thresholds of a group would be "
             f"right in {1000 * lost:.1f} more of 1,000 training rows at the same target"

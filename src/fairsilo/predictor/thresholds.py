@@ -12,6 +12,7 @@ nobody is decided on by lot: the target is an inequality, and some cuts keep to 
 would have gained is the difference to the same program without whole numbers, and it is told.
 
 Of equally good cuts the ones nearest to one half are taken; between cells without rows, the middle.
+A search that reaches its most nodes ends with the best cuts it has found, or with one side for all.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ TIE = 1e-4
 """What a cell's distance from one half costs, in rows: all groups' together are less than one."""
 NODES = 20_000
 """The most nodes of the search. A limit in seconds would end it elsewhere on another machine."""
+BEST, NONE = 0, 2
+"""What `milp` says of a search that went to its end."""
 ROUNDED = 1e-9
 """Limits are kept by this share more, because sums are rounded."""
 
@@ -70,6 +73,8 @@ class Chosen:
     """Of the compared groups' rows."""
     by_lot: float
     """The accuracy that drawing by lot between cuts could have; never less."""
+    proved: bool = True
+    """Whether the search went to its end: no other cuts are better."""
 
 
 def choose_cuts(scores: Ints, constraints: Sequence[Constraint], target: float) -> Chosen:
@@ -84,13 +89,14 @@ def choose_cuts(scores: Ints, constraints: Sequence[Constraint], target: float) 
         found = program.closest()
     accuracy = program.accuracy(found)
     by_lot = accuracy if bound is None else max(accuracy, program.accuracy(bound))
-    return Chosen(program.thresholds(found), program.gap(found), accuracy, by_lot)
+    return Chosen(program.thresholds(found), program.gap(found), accuracy, by_lot, program.proved)
 
 
 class _Program:
     """max right @ q  s.t.  |gaps @ q| <= target, sum of q = 1 in every group, q whole or not."""
 
     def __init__(self, scores: Floats, constraints: Sequence[Constraint]) -> None:
+        self.proved = True
         self.groups, shape = len(scores), scores.shape[:2]
         sides = [constraint.sides(*shape) for constraint in constraints]
         compared = np.any([a | b for a, b in sides], axis=(0, 2))
@@ -116,16 +122,27 @@ class _Program:
         """The best q; None where there is none."""
         near = np.abs(np.concatenate(self.cuts) - OWN - 0.25)
         room = target * (1 - ROUNDED)
-        return self._program(TIE * near - self.right, room, whole)
+        found, stopped = self._program(TIE * near - self.right, room, whole)
+        return self._one_side(target) if found is None and stopped else found
 
     def closest(self) -> Floats:
         """The q with the smallest largest gap."""
-        found = self._program(np.zeros(len(self.owner)), None, True)
-        assert found is not None  # every q is possible
-        return found
+        found, _ = self._program(np.zeros(len(self.owner)), None, True)
+        # Every q is possible: without one the search was stopped.
+        return self._one_side(0.0) if found is None else found
 
-    def _program(self, cost: Floats, room: float | None, whole: bool) -> Floats | None:
-        """With `room` None, the largest gap is one more variable, and what is minimised."""
+    def _one_side(self, target: float) -> Floats:
+        """Everyone above the cut or nobody: the more accurate within the target, or the closer."""
+        first = np.diff(self.owner, prepend=-1) > 0
+        last = np.diff(self.owner, append=self.groups) > 0
+        both = (first.astype(np.float64), last.astype(np.float64))
+        return min(both, key=lambda q: (max(self.gap(q), target), -self.accuracy(q)))
+
+    def _program(self, cost: Floats, room: float | None, whole: bool) -> tuple[Floats | None, bool]:
+        """The best q that was found, and whether the search was stopped before its end.
+
+        With `room` None, the largest gap is one more variable, and what is minimised.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         free = room is None
@@ -145,10 +162,12 @@ class _Program:
             bounds=Bounds(0, 1),
             options={"mip_rel_gap": 0.0, "node_limit": NODES},
         )
+        stopped = solution.status not in (BEST, NONE)
+        self.proved &= not stopped
         if solution.x is None:
-            return None
+            return None, stopped
         q: Floats = np.asarray(solution.x[:-1])
-        return np.rint(q) if whole else q
+        return np.rint(q) if whole else q, stopped
 
     def accuracy(self, q: Floats) -> float:
         """The share of the compared groups' rows that is right."""
