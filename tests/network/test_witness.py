@@ -228,6 +228,71 @@ def test_whatever_is_trained_is_replayed(tmp_path: Path, values: dict[str, Any])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("asked", [False, True], ids=["before", "after"])
+def test_lco_goes_on_under_its_witness_as_often_as_it_is_killed(
+    asked: bool, tmp_path: Path
+) -> None:
+    """Before or after the witness signed; silos have forgotten their multipliers each time."""
+    town = make_town(tmp_path / "town", watched=1, method="lco", rounds=12)
+
+    class Post(TownTransport):
+        signed = 0
+
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            self.signed += "witness0" in letters
+            if self.signed == 4 and ("witness0" in letters) is not asked:
+                raise KeyboardInterrupt
+            return super().exchange(letters, timeout)
+
+    for run in ("1", "2"):
+        with pytest.raises(KeyboardInterrupt):
+            train(town, Post(town, run=run), tmp_path / "journal", resume=run == "2")
+    _, _, engine = train_with(town, TownTransport(town, run="3"), tmp_path / "journal", resume=True)
+    assert json.loads(next(town.folder.rglob("state.json")).read_text())["resumed"] == [3, 6]
+    assert len(engine.entries) > 12
+
+
+@pytest.mark.slow
+def test_a_witness_that_missed_a_whole_run_signs_again(tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", watched=2, quorum=1, rounds=6)
+
+    def stop(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        if exchange == 18:
+            raise KeyboardInterrupt
+        return None
+
+    for run in ("1", "2"):
+        post = TownTransport(town, stop, absent=("witness0",) * (run == "2"), run=run)
+        with pytest.raises(KeyboardInterrupt):
+            train(town, post, tmp_path / "journal", resume=run == "2")
+    post = TownTransport(town, run="3")
+    train(town, post, tmp_path / "journal", resume=True)
+    assert any(len(one["content"]) > 90 for name, one in post.seen if name == "witness0")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "3",
+        '"text"',
+        '{"paid": [["a", 1.0, 1000000000], ["a", 1.0, -1000000000]]}',
+        '{"paid": [["a", NaN, 1]]}',
+        '{"paid": [["a", 0.0, 1]]}',
+        '{"paid": [["a", -1.0, 1]]}',
+        '{"paid": [["a", 1.0, true]]}',
+    ],
+)
+def test_a_declaration_that_makes_no_sense_is_refused(declared: str, tmp_path: Path) -> None:
+    town = make_town(tmp_path / "town", watched=1, dp=Privacy(epsilon=8.0), rows=80)
+    if declared.startswith("{"):
+        rest = {"baseline": False, "start": "", "resumed": []}
+        declared = json.dumps({**json.loads(declared), **rest})
+    record = {"version": 2, "step": "witness", "training": "a", "declared": declared}
+    found = reply_to(record, str(town.settings("witness0")), {}, "1")
+    assert found["refused"] == "the server did not declare the training"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("away", [False, True], ids=["killed", "away"])
 def test_a_private_training_goes_on_under_its_witness_and_pays_for_what_it_asks_twice(
     away: bool, tmp_path: Path

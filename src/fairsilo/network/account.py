@@ -6,7 +6,6 @@ One flat record, as all that travels; masked answers stay bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,11 +72,12 @@ def unpacked(content: bytes) -> Record:
 
 
 def heard(
-    agreed: FederationFile, runs: Sequence[str], ask: Ask, digest: bytes, record: Record
+    agreed: FederationFile, ask: Ask, digest: bytes, record: Record
 ) -> tuple[Collected, dict[str, float]]:
     """The sum that an account proves, of answers to the question with this digest; else a refusal.
 
-    `ask`: the question as the witness itself expected it; `runs`: those of the training.
+    `ask`: the question as the witness itself expected it. In which run silos answered is the
+    server's word: what they signed is the question, which names the training.
     """
     told = {key.removeprefix(OF): one for key, one in record.items() if key.startswith(OF)}
     try:
@@ -92,8 +92,6 @@ def heard(
             # Under the weights of all silos a sum over fewer is of no use, and nobody opens it.
             raise ValueError("a sum was opened, or not, where the rule is otherwise")
         vector = np.zeros(0)
-        if told["run"] not in runs:
-            raise ValueError("silos answered in a run that is not of this training")
         if told["opened"]:
             made = _transcript(told)
             vector = made.total(agreement_of(agreed, str(told["run"])), digest)

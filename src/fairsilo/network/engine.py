@@ -69,6 +69,8 @@ class Network:
         self.entries: list[Entry] = []
         self.notes: list[str] = list(journal.interruptions)
         self.number = 0
+        self.forgotten = set(journal.resumed)
+        """The questions after which silos forgot what they kept, as far as they are ahead."""
         self.told = 0
         """How many entries belong to rounds that were told of."""
         self.expected = 0
@@ -144,11 +146,13 @@ class Network:
         return replace(problem.model, begin=None).start(self.agreed.seed)
 
     def _starts_again(self, question: Question) -> bool:
-        """Whether a resumed run asks silos that have forgotten what they kept (LCO)."""
-        ends = bool(self.journal.old) and self.journal.exhausted and not self.journal.resumed
-        if ends:
-            self.journal.resumed = True
-        return ends and question.kind == "local"
+        """Whether a resumed run asks silos that have forgotten what they kept (LCO).
+
+        Also of an earlier interruption that is replayed: its sums are those of the points after it.
+        """
+        forgotten = self.number in self.forgotten
+        self.forgotten.discard(self.number)
+        return forgotten and question.kind == "local"
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """Drive the solver; after a loss, again with the silos left."""

@@ -91,10 +91,12 @@ class Journal:
         self.interruptions: list[str] = []
         """What a resumed run says of its past in its notes."""
         self.count = 0
-        self.resumed = False
-        """Whether a resumed run has gone past its old entries."""
+        self.resumed: set[int] = set()
+        """The questions after which the run was interrupted and resumed."""
         if resume:
             self._resume()
+            # Of an interruption after a sum that was lost, there is nothing left.
+            self.resumed = {n for n in self.resumed if n < len(self.old)} | {len(self.old)}
             self.interruptions.append(
                 f"the run was interrupted after question {len(self.old)}"
                 f"{f' ({why})' if why else ''} and resumed at {time.strftime(WHEN, time.gmtime())}"
@@ -136,6 +138,7 @@ class Journal:
             "start": self.start,
             "releases": [[one.name, one.multiplier] for one in releases],
             "interruptions": self.interruptions,
+            "resumed": sorted(self.resumed),
         }
         write_atomic(self.folder / HEAD, json.dumps(head).encode(), 0o600)
 
@@ -180,6 +183,7 @@ class Journal:
             self.training = str(head["training"])
             self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]
             self.interruptions = [str(one) for one in head.get("interruptions", ())]
+            self.resumed = {int(one) for one in head.get("resumed", ())}
         except FileNotFoundError:
             raise self._nothing() from None
         except (OSError, ValueError, TypeError, KeyError):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,13 +63,12 @@ class Case:
         if digest is None:
             # Others signed it while this witness was away.
             digest = self._following(asked_of(record))
-        found, waited = heard(
-            self.agreed, self.state["runs"], expected, bytes.fromhex(digest), record
-        )
-        counted = self.replay.journal.releases
+        found, waited = heard(self.agreed, expected, bytes.fromhex(digest), record)
+        journal = self.replay.journal
         if paid is not None:
-            _no_less(paid, counted)
-        self.state["paid"][str(number)] = len(counted if paid is None else paid)
+            paid = _no_less(paid, journal.releases)
+            journal.note(paid)
+        self.state["paid"][str(number)] = len(journal.releases)
         self.save()
         self.replay.feed(replace(found, paid=paid), waited)
 
@@ -110,10 +110,11 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
     ask = Ask.from_record(own) if own else None
     try:
         training, declared = str(record["training"]), json.loads(record["declared"])
-        paid = _released(declared.pop("paid"))
+        paid = _released(declared.pop("paid"), agreed.dp is not None)
+        resumed = [int(one) for one in declared.pop("resumed")]
         if set(declared) != {"baseline", "start"}:
             raise ValueError("its declaration has other fields")
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise Refusal("the server did not declare the training") from None
     if declared["start"]:
         raise Refusal(
@@ -121,7 +122,7 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
             "out"
         )
     told = f"{OF}number" in record
-    case = _case(settings, agreed, run, training, declared, paid, ask, told)
+    case = _case(settings, agreed, run, training, declared, paid, resumed, ask, told)
     try:
         if told:
             case.hear(record, None if ask is None else paid)
@@ -134,17 +135,24 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
     return letter(STEP, content=content, refused="")
 
 
-def _no_less(paid: list[Release], counted: list[Release]) -> None:
-    """Refuse a server that forgets what it asked for."""
+def _no_less(paid: list[Release], counted: list[Release]) -> list[Release]:
+    """What was paid for, what this witness counted first; refuse a server that forgets that."""
     if Counter(counted) - Counter(paid):
         raise Refusal("the server says that it paid for less than this witness saw it ask")
+    return [*counted, *(Counter(paid) - Counter(counted)).elements()]
 
 
-def _released(paid: list[tuple[str, float, int]]) -> list[Release]:
+def _released(paid: list[tuple[str, float, int]], private: bool) -> list[Release]:
     """What the server says that earlier runs of the training asked for."""
-    if sum(times for _, _, times in paid) > MOST:
-        raise ValueError("it paid for more than any training asks")
-    return [Release(str(name), float(z)) for name, z, times in paid for _ in range(times)]
+    found: list[Release] = []
+    for name, multiplier, times in paid if private else ():
+        one = Release(str(name), float(multiplier))
+        if type(times) is not int or times <= 0 or not 0 < one.multiplier < math.inf:
+            raise ValueError("it paid for what is no release")
+        if len(found) + times > MOST:
+            raise ValueError("it paid for more than any training asks")
+        found += [one] * times
+    return found
 
 
 def _case(
@@ -154,6 +162,7 @@ def _case(
     training: str,
     declared: dict[str, Any],
     paid: list[Release],
+    resumed: list[int],
     ask: Ask | None,
     told: bool,
 ) -> Case:
@@ -171,30 +180,44 @@ def _case(
     if again and ask is not None:
         _go_back(folder, state, ask, told, agreed.dp is not None)
     journal = journal_of(folder / "journal", agreed, training)
-    journal.resumed = not again
+    if again:
+        state["resumed"] = resumed
+        _sign_anew(state, agreed, len(journal.old))
+    # What the server's journal says: it may have a sum that this witness is only now told.
+    journal.resumed = set(state.get("resumed", ()))
     here = str(len(journal.old))
     if told or not again:
         # The question at work is paid for when it is replayed.
         paid = journal.releases[: state["paid"].get(here, 0)]
     else:
         # In another run it is paid for again.
-        _no_less(paid, journal.releases)
+        paid = _no_less(paid, journal.releases)
     journal.note(paid)
     state["paid"][here] = len(paid)
     if again:
         state["run"] = run
-        state["runs"].append(run)
     replay = Replay(agreed, journal, bool(declared["baseline"]))
     _CASES[folder] = case = Case(folder, agreed, replay, state)
     case.save()
     return case
 
 
+def _sign_anew(state: dict[str, Any], agreed: FederationFile, answered: int) -> None:
+    """Forget what was signed and not answered before an interruption, where silos forget, too.
+
+    Then another question follows: the solver begins anew where it stood (LCO).
+    """
+    if "local" in agreed.asks:
+        forgotten = {one + 1 for one in state["resumed"] if one >= answered}
+        signed = state["signed"].items()
+        state["signed"] = {n: one for n, one in signed if int(n) not in forgotten}
+
+
 def _read(folder: Path, agreed: FederationFile, declared: dict[str, Any]) -> dict[str, Any]:
     path = folder / STATE
     if not path.exists():
         about = [agreed.fingerprint, declared]
-        return {"run": "", "runs": [], "about": about, "signed": {}, "paid": {}}
+        return {"run": "", "about": about, "signed": {}, "paid": {}, "resumed": []}
     try:
         state: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -40,7 +40,8 @@ class Witnesses:
     def begin(self, declared: dict[str, Any], journal: Journal) -> None:
         """A training begins, or goes on: what was not told before it was interrupted is on the
         disk, and what was paid for is in the journal."""
-        self.journal, self.declared = journal, {**declared, "paid": _paid(journal)}
+        self.journal = journal
+        self.declared = {**declared, "paid": _paid(journal), "resumed": sorted(journal.resumed)}
         names = [one.name for one in self.agreed.witnesses]
         self.accounts = Accounts(names, journal.folder / TOLD, len(journal.old))
 
