@@ -67,7 +67,7 @@ def test_a_silo_leaves(work: Path, tmp_path: Path) -> None:
     run("remove", "bank", "--folder", work, sentence="3")
     assert (work / FILE).read_bytes() == before
     assert (work / "silos" / "bank").exists()
-    run("remove", "nobody", "--folder", work, sentence="has no silo 'nobody'")
+    run("remove", "nobody", "--folder", work, sentence="has no silo or witness 'nobody'")
 
 
 def test_a_silo_changes_its_key(work: Path, tmp_path: Path) -> None:

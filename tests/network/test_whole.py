@@ -88,9 +88,9 @@ class Link:
         )
         if served:
             monkeypatch.setenv(whole.VARIABLE, "1")
-            news = News()
-            serve(fleet, news)
-            serve(runtime, news)
+            self.news = News()
+            serve(fleet, self.news)
+            serve(runtime, self.news)
         self.bags = {"server": Bag(), "silo": Bag()}
         self.silo = self.client(fleet)
         self.grid = HttpGrid(token="token")
@@ -241,6 +241,23 @@ def test_what_is_too_large_for_one_request_goes_flowers_way(
     link.push()
     assert dict(link.take().content.config_records["fairsilo"]) == dict(QUESTION)
     assert link.asked["push_object"] == link.asked["pull_object"] == 3
+
+
+def test_what_is_handed_out_goes_while_nobody_pushes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two messages may share parts: none goes between a push's look at them and their use."""
+    link = Link(True, monkeypatch)
+    store, held = link.state.object_store, list[bool]()
+    delete = store.delete
+
+    def note(name: str) -> None:
+        held.append(link.news.turn.locked())
+        delete(name)
+
+    monkeypatch.setattr(store, "delete", note)
+    link.push()
+    link.take()
+    assert held
+    assert all(held)
 
 
 def test_a_pull_is_held_until_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,8 @@ CONTROL = {
     "flwr.supercore.fab": ("Fab",),
     "flwr.supercore.interceptors": ("RuntimeVersionHttpInterceptor",),
 }
-"""Through which the coordinator asks its SuperLink who is connected and how a run ended."""
+"""Through which the coordinator registers silos with its SuperLink, starts and stops runs, and asks
+who is connected and how a run ended."""
 STATE = "flwr.supercore.corestate.sql_corestate", "SqlCoreState", "_cleanup_expired_task_tokens"
 """The SuperLink's database and its tidying; a task expires a minute after its last sign of life."""
 WHOLE = {

@@ -53,7 +53,7 @@ def accept(space: Workspace, file: Path) -> tuple[str, FederationFile]:
     old = _party(space.agreed, name)
     if past.public_key.split()[1] != old.public_key.split()[1]:
         raise FairSiloError(
-            f"{file} follows another key than the one that silo {name} has in the federation file: "
+            f"{file} follows another key than the one that {name} has in the federation file: "
             "take the file that it wrote last"
         )
     try:
@@ -118,7 +118,9 @@ def _party(agreed: FederationFile, name: str) -> Member:
     """The silo or witness of that name."""
     named = {one.name: one for one in agreed.parties}
     if name not in named:
-        raise FairSiloError(f"the federation file has no silo {name!r}: it has {', '.join(named)}")
+        raise FairSiloError(
+            f"the federation file has no silo or witness {name!r}: it has {', '.join(named)}"
+        )
     return named[name]
 
 

@@ -253,19 +253,20 @@ def serve(handlers: Any, news: News | None = None, *, passes_on: bool = False) -
         come = news.wait(names) if news is not None else None
         with turn:
             response = answer(request, state, *more, **named)
-        heads = [one.metadata for one in response.messages_list]
+            heads = [one.metadata for one in response.messages_list]
+
+            def get(name: str) -> Any:
+                return state.get_object(heads[0].run_id, name)
+
+            # Within the turn: a message that is pushed meanwhile may share the parts.
+            for message in attach(response.messages_list, response.message_object_trees, get):
+                state.object_store.delete(message.metadata.message_id)
         if news is not None and come is not None:
             taken = Counter(map(_whom, heads))
             # Of what is announced and not there, nothing will come.
             news.took({name: taken[name] or count for name, count in come.items()})
             if hasattr(response, "reconnect"):
                 response.reconnect.SetInParent()
-
-        def get(name: str) -> Any:
-            return state.get_object(heads[0].run_id, name)
-
-        for message in attach(response.messages_list, response.message_object_trees, get):
-            state.object_store.delete(message.metadata.message_id)
         return response
 
     _wrap(handlers, "push_messages", push_messages)
