@@ -71,9 +71,10 @@ def test_what_is_undefined_is_none() -> None:
     assert mean_change(np.array([1.0])) is None
     assert mean_change(np.array([1.0, np.inf])) is None
     assert mean_change(np.full(7, 0.1)) is None
-    same = mean_change(np.zeros(7))
-    assert same is not None
-    assert (same.value, same.p) == (0.0, 1.0)
+    assert mean_gap_change(np.full(7, 0.1), np.full(5, 0.2)) is None
+    for same in (mean_change(np.zeros(7)), mean_gap_change(np.full(7, 0.1), np.full(5, 0.1))):
+        assert same is not None
+        assert (same.value, same.p) == (0.0, 1.0)
 
 
 def test_intervals_of_gaps_hold_as_often_as_they_say() -> None:

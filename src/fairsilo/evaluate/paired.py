@@ -7,8 +7,8 @@
     loss gap   the mean's change on side a minus that on side b, t with Welch's degrees of freedom
 
 Rows that both models treat alike cancel, so the same rows say more of a difference than two
-samples would. Undefined changes are None, never NaN; so is that of a mean where all rows change by
-the same amount, which says nothing of how much rows differ.
+samples would. Undefined changes are None, never NaN; so is that of a mean where it is the same, and
+not zero, in all rows: they say nothing of how much rows differ.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def mean_gap_change(a: Floats, b: Floats | None, level: float = LEVEL) -> Change
     means = [float(one.mean()) for one in sides]
     errors = [float(one.var(ddof=1)) / len(one) for one in sides]
     variance, value = sum(errors), means[0] - sum(means[1:])
-    if variance <= (SAME * max(map(abs, means))) ** 2:
-        return None if any(means) else Change(0.0, Interval(0.0, 0.0), 1.0)
+    rounded = SAME * max(map(abs, means))
+    if variance <= rounded**2:
+        return None if abs(value) > rounded else Change(0.0, Interval(0.0, 0.0), 1.0)
     spread = sum(one**2 / (len(side) - 1) for one, side in zip(errors, sides, strict=True))
     return _spanned(value, value, variance, variance**2 / spread, level)
 

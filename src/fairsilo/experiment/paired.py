@@ -7,8 +7,8 @@ Nadeau and Bengio's corrected one (2003) widens the variance by the share of tes
     t = mean(d) / sqrt( (1/J + n_test / n_train) var(d) )       with J - 1 degrees of freedom
 
 over the differences d of the harmonic mean on J seeds; where all are the same, and not zero, there
-is no test. `p_holm` is Holm's correction over the cells
-of one rival, path and selection. A cell in which either of the two collapsed supports nothing.
+is no test. `p_holm` is Holm's correction over the cells of one rival, path and selection. A cell in
+which either of the two collapsed supports nothing.
 """
 
 from collections.abc import Iterator
