@@ -13,7 +13,7 @@ from fairsilo.errors import FairSiloWarning
 
 def as_typed(sentence: str) -> str:
     """A sentence of the core, every setting as it is typed; `recount` off becomes --no-recount."""
-    for name, flag in flags():
+    for name, flag in flags() if "`" in sentence else ():
         sentence = sentence.replace(name, flag)
     return sentence
 

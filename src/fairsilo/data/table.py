@@ -99,9 +99,7 @@ def _check_alike(
     for column in first.columns.difference(typed, sort=False):
         ours, theirs = first[column], table[column]
         # A column without any value has no type to compare.
-        if ours.isna().all() or theirs.isna().all():
-            continue
-        if is_number(ours) != is_number(theirs):
+        if is_number(ours) != is_number(theirs) and not (ours.isna().all() or theirs.isna().all()):
             raise FairSiloError(
                 f"column {column!r} is numeric in only one of the files of clients {first_name!r} "
                 f"and {name!r}; correct the text among its numbers"
