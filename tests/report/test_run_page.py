@@ -167,7 +167,7 @@ def test_agnostic_fair_has_a_covariance_and_no_multiplier() -> None:
     run.description["trained"] |= {"solver": "own", "estimator": None}
     run.description["options"]["estimator"] = "pooled"
     text = text_of(page(run))
-    assert "Covariance of group and score" in text
+    assert "How far group and score go together (C)" in text
     assert "Gap in loss between the groups (D)" not in text
     assert "ultiplier" not in text
     assert "measured over the union of all rows" in text

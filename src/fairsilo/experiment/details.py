@@ -88,7 +88,7 @@ def sent(prepared: Prepared, trained: Trained, solver: Solver, method: str) -> d
 def trace(trained: Trained, method: str) -> str:
     """Some rounds of a training, as JSON: loss, gap and multiplier.
 
-    AF limits a covariance instead of a gap, so its gap and multiplier are empty.
+    AF limits C (`method.af`) instead of a gap, so its gap and multiplier are empty.
     """
     rounds, history = trained.outcome.rounds, trained.outcome.history
     count = len(np.asarray(history.loss))

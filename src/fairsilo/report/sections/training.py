@@ -90,9 +90,9 @@ def _constraints(facts: Facts, rounds: Floats) -> list[Child]:
     title = f"Gap in {'rates' if facts.rates_limited else 'loss'} between the groups (D)"
     rows, limit = "On the training rows.", "the limit"
     if facts.method.limits == "tau":
-        # AgnosticFair bounds a covariance and has no multipliers.
+        # AgnosticFair limits no gap, and has no multipliers of any.
         epsilon, forces = facts.metrics.get("tau"), []
-        title = "Covariance of group and score"
+        title = "How far group and score go together (C)"
         rows, limit = "On the training rows, under the worst weights.", "tau"
     many = ""
     if len(gaps) > APART:
