@@ -61,6 +61,18 @@ def test_a_runs_own_notion_and_target_are_the_default(case: Case) -> None:
     found = execute(AuditOptions(data=case.table, model=case.model))
     assert (found["notion"], found["target_deo"]) == ("equal-opportunity", None)
     assert found["certificate"]["about"] == "losses"
+    assert found["limit"] is not None
+    assert "the rates of \u201cg0 - g1 in 1\u201d are at most" in found["certificate"]["statement"]
+
+
+def test_limits_of_one_notion_are_not_those_of_another(case: Case) -> None:
+    other = AuditOptions(data=case.table, model=case.model, notion="demographic-parity")
+    found = execute(other)
+    assert (found["limit"], found["target_deo"]) == (None, None)
+    assert found["certificate"]["met"] is None
+    assert any("not for demographic-parity: give `target_deo`" in one for one in found["notes"])
+    with pytest.raises(FairSiloError, match="`fail_on` needs a limit"):
+        execute(other, limited=True)
 
 
 def test_a_table_in_another_dialect(case: Case) -> None:

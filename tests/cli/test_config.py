@@ -74,6 +74,7 @@ def test_a_training_by_file(quick: Program, loans: pd.DataFrame, tmp_path: Path)
         ("zzzzzz = 1", "there is no option 'zzzzzz': see --help"),
         ("config = 'other.toml'", "there is no option 'config'"),
         ("[data]\nname = 'x'", "'data' is a table"),
+        ("label = true", "'label' takes a value, not true or false"),
         ("data = ", "cannot be read as TOML"),
     ],
 )
@@ -82,6 +83,14 @@ def test_mistakes_in_a_file(quick: Program, tmp_path: Path, content: str, said: 
     done = quick("train", "--config", "run.toml")
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_an_option_of_another_command_and_an_empty_list(quick: Program, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("drop = []\nseed = 3\nnotion = 'equalized-odds'")
+    said = quick("compare", "--config", "run.toml").stderr
+    assert "is an option of `train`, not of `compare`" in said
+    quick("train", "--config", "run.toml", "--write-config", "again.toml")
+    assert "drop" not in tomllib.loads((tmp_path / "again.toml").read_text())
 
 
 def test_a_file_that_is_not_there(quick: Program) -> None:

@@ -55,6 +55,7 @@ def test_two_runs_of_the_same_rows(quick: Program, loans: pd.DataFrame, tmp_path
     done = quick("diff", "runs/tight", "runs/loose")
     assert "settings that differ" in done.stdout
     assert "loose minus tight, on the same 80 test rows" in done.stdout
+    assert "a gap is the first group minus the second" in done.stdout
     assert "limited differently (tight: losses 0.01 apart, loose: losses 0.5 apart)" in done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ def test_three_of_642_is_of_little_use() -> None:
     assert found["useful"] is False
     assert "finds 3 of the 642 of class 'yes'" in found["why"]
     assert "accuracy is 0.7847, of a constant 0.7860" in found["why"]
+    one = replace(tally((2351, 7), (639, 3)), rows=np.array([[4000, 900]]))
+    assert "it finds 0% of class 'yes'" in worth(one, ("no", "yes"), common=0)["why"]
 
 
 def test_a_useful_model_is_not_called_names() -> None:

@@ -64,3 +64,8 @@ def test_logging_says_what_the_command_prints(
     assert "test rows: accuracy" in by_level["INFO"]
     warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert [one for one in warned if not one.startswith("this model is")] == run.metrics["notes"]
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="fairsilo"):
+        metrics = execute(options).metrics
+    assert "without" in metrics["group_feature"]
+    assert sum("test rows: accuracy" in one.getMessage() for one in caplog.records) == 1

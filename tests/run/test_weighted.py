@@ -126,7 +126,7 @@ def test_weights_of_classes_do_not_change_limits(tables: tuple[Path, Path]) -> N
     ("cells", "told"),
     [
         ({3: -1}, "negative in 1 rows, first in row 4"),
-        ({5: np.nan, 9: np.nan}, "not a finite number in 2 rows, first in row 6"),
+        ({5: np.nan, 9: np.nan}, r"not a finite number in 2 rows, first in row 6 \(empty\)"),
         ({0: np.inf}, "not a finite number in 1 rows, first in row 1"),
         (dict.fromkeys(range(60), 0), "all weights in column 'times' are zero"),
     ],
@@ -152,6 +152,7 @@ def test_weights_are_checked(tmp_path: Path, cells: dict[int, float], told: str)
         ({"class_weight": "1=2", "dp_epsilon": 4.0}, "leave one of them out"),
         ({"class_weight": "1=0"}, "a number above 0"),
         ({"class_weight": "1=x"}, "a number above 0"),
+        ({"class_weight": "1:3,0:1"}, "`class_weight` 1:3,0:1 cannot be used"),
         ({"class_weight": "1=2,1=3"}, "each once"),
         ({"weight": "w", "label": "w"}, "which is label, group, client or split"),
     ],

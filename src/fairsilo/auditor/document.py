@@ -69,37 +69,52 @@ class Subject:
         return min((one for one in self.limits if one is not None), default=None)
 
 
-def execute(options: AuditOptions) -> Document:
-    """Read the rows, predict, tally silo by silo, sum, and derive findings; writes nothing."""
+def execute(options: AuditOptions, limited: bool = False) -> Document:
+    """Read the rows, predict, tally silo by silo, sum, and derive findings; writes nothing.
+
+    `limited`: refuse an audit without a limit.
+    """
     saved = _run(options.model)
     rows = read_rows(options, saved)
     if not len(rows.y):
         raise FairSiloError(f"there are no rows to audit ({rows.which}): give more rows")
+    names = Names(rows.schema.groups, rows.schema.classes)
+    own = {} if saved is None else saved.metrics
+    trained_by = with_rates(own.get("notion"))
+    # Limits of one notion say nothing of the gaps of another.
+    same = options.notion in (None, trained_by)
+    limits = (
+        promised(saved, rows.pairs, names)
+        if saved is not None and same and options.epsilon is None
+        else (options.epsilon,) * len(rows.pairs)
+    )
+    target = options.target_deo
+    if target is None and options.epsilon is None and same:
+        target = own.get("target_deo")
+    if limited and target is None and all(one is None for one in limits):
+        raise FairSiloError("`fail_on` needs a limit: give `target_deo` or `epsilon`")
     if saved is not None:
         answers, model = of_run(saved, rows, options.seed), f"run {Path(options.model or '').name}"
         if saved.description.get("options", {}).get("weight") is not None:
             answers = replace(answers, notes=(*answers.notes, UNWEIGHTED))
+        limit = own.get("epsilon"), own.get("target_deo")
+        asked = options.epsilon, options.target_deo
+        if not same and any(one is not None for one in limit) and asked == (None, None):
+            note = (
+                f"the run's limit is for {trained_by}, not for {options.notion}: give `target_deo`"
+            )
+            answers = replace(answers, notes=(*answers.notes, note))
     elif options.model is not None:
         answers, model = of_onnx(options.model, rows, options.features), options.model.name
     else:
         answers = of_columns(options.predictions, options.probability, rows)
         named = [*([options.predictions] if options.predictions else []), *options.probability]
         model = f"column {' and '.join(map(repr, named))}"
-    names = Names(rows.schema.groups, rows.schema.classes)
-    limits = (
-        promised(saved, rows.pairs, names)
-        if saved is not None and options.epsilon is None
-        else (options.epsilon,) * len(rows.pairs)
-    )
-    own = {} if saved is None else saved.metrics
-    target = options.target_deo
-    if target is None and options.epsilon is None:
-        target = own.get("target_deo")
     auditor = Auditor(rows.pairs, names, options.level, options.draws, options.seed)
     return examine(
         rows, answers, auditor, limits, options.min_cell,
         model=model, data=Path(options.data).name, label=rows.schema.label,
-        group=rows.schema.group, notion=options.notion or with_rates(own.get("notion")),
+        group=rows.schema.group, notion=options.notion or trained_by,
         target_deo=target,
     )  # fmt: skip
 

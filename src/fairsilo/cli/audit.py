@@ -198,7 +198,7 @@ def audit(
     check_out(out)
     wanted = () if fail_on is None else checked_failures(fail_on, AUDITS)
     before = earlier(out) if append else None
-    found = execute(options)
+    found = execute(options, limited=bool(wanted))
     if append:
         found = appended(found, before)
     write(found, out)

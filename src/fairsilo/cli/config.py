@@ -31,17 +31,27 @@ def _read(ctx: typer.Context, path: Path | None) -> Path | None:
         raise FairSiloError(f"--config {path} does not exist") from None
     except (OSError, ValueError) as error:
         raise FairSiloError(f"--config {path} cannot be read as TOML: {error}") from None
+    from fairsilo.cli.shared_options import OPTIONS
+
     names = _flags(ctx)
     values = {}
     for key, value in told.items():
         name = names.get(key.replace("_", "-"))
+        if name is None and key.replace("-", "_") in OPTIONS:
+            raise FairSiloError(
+                f"--config {path}: {key!r} is an option of `train`, not of "
+                f"`{ctx.info_name}`: leave it out"
+            )
         if name is None:
             near = difflib.get_close_matches(key, names, n=1)
             hint = f", perhaps {near[0]!r}" if near else ": see --help"
             raise FairSiloError(f"--config {path}: there is no option {key!r}{hint}")
         if isinstance(value, dict):
             raise FairSiloError(f"--config {path}: {key!r} is a table, and options have a value")
-        values[name] = _typed(ctx, name, value)
+        if isinstance(value, bool) and not _is_flag(ctx, name):
+            raise FairSiloError(f"--config {path}: {key!r} takes a value, not true or false")
+        if value != []:
+            values[name] = _typed(ctx, name, value)
     ctx.default_map = {**(ctx.default_map or {}), **values}
     return path
 
@@ -61,6 +71,10 @@ def _flags(ctx: typer.Context) -> dict[str, str]:
         for one in ctx.command.params
         if one.name not in (CONFIG, WRITE, "help", "interactive")
     }
+
+
+def _is_flag(ctx: typer.Context, name: str) -> bool:
+    return any(one.name == name and getattr(one, "is_flag", False) for one in ctx.command.params)
 
 
 def _typed(ctx: typer.Context, name: str, value: Any) -> Any:

@@ -11,6 +11,10 @@ import typer
 from fairsilo.cli.shared_options import DataDir
 
 Found = Mapping[str, Any]
+SIGNS = (
+    "a gap is the first group minus the second, so that a change of it brings the groups closer or "
+    "not by its sign: the gaps of both runs stand above; p is not corrected for the number of lines"
+)
 
 
 def diff(
@@ -64,6 +68,8 @@ def _show(found: Found) -> None:
     console.print(_figures(found["runs"]))
     for one in found["paired"]:
         console.print(_paired(one))
+    if found["paired"]:
+        console.print(SIGNS, style="dim", highlight=False, soft_wrap=True)
     for note in found["notes"]:
         console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
 

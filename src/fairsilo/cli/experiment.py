@@ -84,7 +84,7 @@ def compare(
     summary = compare_summary(parts)
     name = solver_of(solver, cell)[0].name
     shown = ["method", "chosen_on", "setting", *_FIGURES]
-    _print(summary, f"{cell.title}: {_seeds(seeds)}, {name}", shown)
+    _print(summary, f"{cell.title}: {_seeds(seeds)}, {name}", shown, seeds > 1)
     for line in remarks(summary):
         print(line)
     write_atomic(folder / "compare.csv", as_csv(summary.drop(columns="trace")).encode())
@@ -139,7 +139,9 @@ def sweep(
     summary = sweep_summary(models, method)
     ended = [words(*pair) for pair in zip(summary["ending"], summary["collapsed"], strict=True)]
     shown = ["epsilon", *_FIGURES, "dgeo_pooled", "ending"]
-    _print(summary.assign(ending=ended), f"{cell.title}: {method}, {_seeds(seeds)}", shown)
+    _print(
+        summary.assign(ending=ended), f"{cell.title}: {method}, {_seeds(seeds)}", shown, seeds > 1
+    )
     if summary["collapsed"].any():
         print("collapsed: balanced accuracy below 0.53, hardly more than one answer for everybody")
     write_atomic(folder / "sweep.csv", as_csv(summary.drop(columns="trace")).encode())
@@ -293,7 +295,10 @@ def _seeds(count: int) -> str:
     return f"{count} seed{'s' * (count > 1)}"
 
 
-def _print(frame: pd.DataFrame, title: str, columns: list[str] | None = None) -> None:
+def _print(
+    frame: pd.DataFrame, title: str, columns: list[str] | None = None, spread: bool = True
+) -> None:
+    """A table; `spread`: with standard deviations, which one seed does not have."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -325,7 +330,7 @@ def _print(frame: pd.DataFrame, title: str, columns: list[str] | None = None) ->
                     text = f"{value:g}"
             elif value is None:
                 text = "–"  # noqa: RUF001
-            if name in spreads:
+            if spread and name in spreads:
                 text += f"±{row[f'{name}_std']:.3f}"
             cells.append(text)
         table.add_row(*cells)

@@ -166,7 +166,7 @@ def show_figures(console: Console, title: str, metrics: Metrics) -> str:
     )
     seen = group_words(metrics)
     if seen is not None:
-        console.print(f"{seen} (--drop-group)", highlight=False, soft_wrap=True)
+        console.print(f"{seen}; --drop-group leaves it out", highlight=False, soft_wrap=True)
     return what
 
 

@@ -21,9 +21,11 @@ def weights_in(frame: pd.DataFrame, name: str) -> Floats:
     for wrong, why in ((np.isnan(values), "not a finite number"), (values < 0, "negative")):
         if wrong.any():
             place = int(np.argmax(wrong))
+            cell = series.iloc[place]
+            told = "empty" if pd.isna(cell) else str(cell)
             raise FairSiloError(
                 f"the weight in column {name!r} is {why} in {int(wrong.sum())} rows, first in row "
-                f"{place + 1} ({series.iloc[place]!r}): correct it, or leave the rows out"
+                f"{place + 1} ({told}): correct it, or leave the rows out"
             )
     if not values.any():
         raise FairSiloError(

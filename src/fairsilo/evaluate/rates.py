@@ -116,9 +116,10 @@ def joined(found: dict[str, Any], rates: dict[str, Any], unseen: bool = True) ->
     if not rates["lines"]:
         return both
     if rates["limit"] is None and found["bounds"][found["by"]] is not None:
+        name = max(rates["lines"], key=lambda line: line["bound"])["name"]
         more = (
-            f"With at least {100 * found['level']:g}% confidence their rates are at most "
-            f"{100 * rates['bound']:.1f} points apart."
+            f"With at least {100 * found['level']:g}% confidence the rates of "
+            f"\u201c{name}\u201d are at most {100 * rates['bound']:.1f} points apart."
         )
         return {**both, "statement": f"{found['statement']} {more}"}
     words = statement(rates, found["rows"], found["level"], unseen)

@@ -69,9 +69,15 @@ def _why(
     worst = int(np.argmin(rates))
     span = found["interval"]
     sure = "" if span is None else f", with 95% confidence {span[0]:.3f} to {span[1]:.3f}"
+    # With weights the sums are no numbers of people.
+    finds = (
+        f"{right[worst]:,.0f} of the {rows[worst]:,.0f}"
+        if tally.rows is None
+        else f"{100 * rates[worst]:.0f}%"
+    )
     words = (
-        f"hardly better than one answer for everybody: it finds {right[worst]:,.0f} of the "
-        f"{rows[worst]:,.0f} of class {classes[worst]!r}; balanced accuracy is "
+        f"hardly better than one answer for everybody: it finds {finds} "
+        f"of class {classes[worst]!r}; balanced accuracy is "
         f"{found['balanced_accuracy']:.3f}{sure}, of a constant {found['constant']:.3f}"
     )
     own, constant = accuracy(tally), float(rows[common] / rows.sum())

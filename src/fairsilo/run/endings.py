@@ -25,8 +25,8 @@ def ending(
 ) -> str:
     """Why a solver ended, in words; a collapsed model is called so even where it converged.
 
-    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are named,
-    Not `exact`: by local epochs. `stopped`: early, as asked for.
+    A diverged one is not: what it predicts means nothing. `tally` is of the rows that are
+    named. Not `exact`: by local epochs. `stopped`: early, as asked for.
     """
     last = outcome.last
     left = f"KKT residual {float(last.residual):.1e}, violation {float(last.violation):.1e}"

@@ -10,6 +10,7 @@ from fairsilo.data import DATASETS, Schema
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.question import Problem
+from fairsilo.run.logged import silent
 from fairsilo.run.options import Options
 
 FIGURES = ("accuracy", "rate_gap", "dgeo_pooled")
@@ -42,7 +43,8 @@ def compare_without(
     if not newton or metrics["train"]["rows"] > MOST:
         return
     try:
-        other = train(replace(options, drop_group=True), baseline=False).metrics
+        with silent():
+            other = train(replace(options, drop_group=True), baseline=False).metrics
     except FairSiloError:  # Nothing is left to train on, or to start from.
         return
     if "group_feature" not in other:

@@ -8,7 +8,9 @@ WARNING   what a command prints as a note, and that a model is of little use
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,18 @@ from fairsilo.solver import Record, Watch
 
 LOG = logging.getLogger("fairsilo")
 LOG.addHandler(logging.NullHandler())
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+LOG.addFilter(lambda record: not _silent.get())
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Log nothing of a training that serves another one."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
 
 
 def logged(watch: Watch | None) -> Watch | None:

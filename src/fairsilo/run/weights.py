@@ -19,13 +19,14 @@ def class_weights_of(given: ClassWeights | None) -> ClassWeights | None:
 
     if given is None or given == BALANCED:
         return given
+    typed = given if isinstance(given, str) else None
     if isinstance(given, str):
         parts = [part.rpartition("=") for part in names_of("class_weight", given)]
         given = tuple((name.strip(), _number(value)) for name, _, value in parts)
     found = tuple((str(name), float(value)) for name, value in given)
     twice = len({name for name, _ in found}) < len(found)
     if twice or not all(name and 0 < value < math.inf for name, value in found):
-        told = ",".join(f"{name}={value:g}" for name, value in found)
+        told = typed or ",".join(f"{name}={value:g}" for name, value in found)
         raise FairSiloError(
             f"`class_weight` {told} cannot be used: give {BALANCED}, or classes, each once, with "
             "a number above 0, such as yes=3,no=1"
