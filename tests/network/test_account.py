@@ -72,7 +72,7 @@ def test_what_witnesses_were_not_told_is_on_the_disk_and_not_without_bound(
 
 def test_a_witness_that_was_away_is_told_what_others_signed_and_signs_again(tmp_path: Path) -> None:
     witness._CASES.clear()
-    town = make_town(tmp_path / "town", watched=2, quorum=1, rounds=8)
+    town = make_town(tmp_path / "town", watched=3, quorum=2, rounds=8)
 
     class Away(TownTransport):
         def exchange(self, letters: Any, timeout: float) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from fairsilo.cli import app
@@ -21,6 +22,7 @@ from fairsilo.network.federation_file import FILE, read_federation_file
 from fairsilo.network.ops.draft import draft_table
 from fairsilo.network.ops.keys import make_key
 from fairsilo.run import Options
+from tests.network.silos import make_town
 
 MAIN = "from fairsilo.cli import main; main()"
 NAMES = ("bank", "clinic", "shop")
@@ -170,3 +172,5 @@ def test_a_witness_gets_a_folder_of_its_own(sample: Path, tmp_path: Path) -> Non
     assert "is a silo's" in str(wrong.exception)
     few = CliRunner().invoke(app, [*given, *more, "--quorum", "2"])
     assert "quorum is more than there are witnesses" in str(few.exception)
+    with pytest.raises(ValidationError, match="quorum must be more than half of the witnesses"):
+        make_town(tmp_path / "half", watched=2, quorum=1)

@@ -254,7 +254,7 @@ def test_lco_goes_on_under_its_witness_as_often_as_it_is_killed(
 
 @pytest.mark.slow
 def test_a_witness_that_missed_a_whole_run_signs_again(tmp_path: Path) -> None:
-    town = make_town(tmp_path / "town", watched=2, quorum=1, rounds=6)
+    town = make_town(tmp_path / "town", watched=3, quorum=2, rounds=6)
 
     def stop(name: str, exchange: int, record: Record) -> Record | Fault | None:
         if exchange == 18:

@@ -172,6 +172,9 @@ class FederationFile(Lasting):
             raise ValueError("witnesses need secure aggregation, whose answers are signed")
         if (self.quorum or 0) > len(self.witnesses):
             raise ValueError("quorum is more than there are witnesses")
+        if self.quorum is not None and 2 * self.quorum <= len(self.witnesses):
+            # Two halves could sign two questions of one number.
+            raise ValueError("quorum must be more than half of the witnesses")
         if self.split is not None and self.split in (self.table.label, *self.table.columns):
             raise ValueError("the split column must be neither label nor feature")
         if self.weight is not None and self.weight in self.table.columns:

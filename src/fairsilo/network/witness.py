@@ -59,10 +59,9 @@ class Case:
                 f"question {expected.number} follows here and the server tells of {number}: this "
                 "witness missed a part of the training, and can sign the next one"
             )
-        digest = self.state["signed"].get(str(number))
-        if digest is None:
-            # Others signed it while this witness was away.
-            digest = self._following(asked_of(record))
+        # Others may have signed it while this witness was away; and what it signed itself must
+        # still be what follows, or sums at one point would count as sums at another.
+        digest = self._following(asked_of(record))
         found, waited = heard(self.agreed, expected, bytes.fromhex(digest), record)
         journal = self.replay.journal
         if paid is not None:
@@ -181,10 +180,13 @@ def _case(
         _go_back(folder, state, ask, told, agreed.dp is not None)
     journal = journal_of(folder / "journal", agreed, training)
     if again:
-        state["resumed"] = resumed
-        _sign_anew(state, agreed, len(journal.old))
+        # The past stays: an interruption told of afterwards would change what followed from it.
+        answered = len(journal.old)
+        past = [one for one in state["resumed"] if one < answered]
+        state["resumed"] = past + [one for one in resumed if one >= answered]
+        _sign_anew(state, agreed, answered)
     # What the server's journal says: it may have a sum that this witness is only now told.
-    journal.resumed = set(state.get("resumed", ()))
+    journal.resumed = set(state["resumed"])
     here = str(len(journal.old))
     if told or not again:
         # The question at work is paid for when it is replayed.
