@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -99,3 +103,20 @@ def test_all_names_of_data_are_found() -> None:
     import fairsilo.data
 
     assert all(getattr(fairsilo.data, name) is not None for name in fairsilo.data.__all__)
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """One that only another package brings may be gone tomorrow."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = itertools.chain(project["dependencies"], *extras)
+    declared = {re.split(r"[\[<>=]", one)[0].lower().replace("_", "-") for one in wanted}
+    made_by = metadata.packages_distributions()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [str(node.module)]
+            for name in {one.split(".")[0] for one in names} - {*sys.stdlib_module_names}:
+                known = {one.lower().replace("_", "-") for one in made_by.get(name, [name])}
+                assert name == "fairsilo" or known & declared, f"{path}: {name} is not declared"

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from click import get_current_context
 
 from fairsilo.errors import FairSiloError
 
-CONFIG, WRITE = NAMES = "config", "write_config"
+CONTEXT, CONFIG, WRITE = NAMES = "context", "config", "write_config"
 
 
 def _read(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -91,6 +90,8 @@ def _quoted(name: str) -> str:
 
 
 PARAMETERS = [
+    # Typer fills in its context; the class is click's in older versions and its own in newer ones.
+    inspect.Parameter(CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
     inspect.Parameter(
         CONFIG,
         inspect.Parameter.KEYWORD_ONLY,
@@ -123,12 +124,11 @@ PARAMETERS = [
 """For every command with the options of a training."""
 
 
-def write_config(path: Path, values: dict[str, Any]) -> None:
+def write_config(ctx: typer.Context, path: Path, values: dict[str, Any]) -> None:
     """Every option with its help: those that are given with their value, others as comments."""
     from fairsilo.cli.out import check_file
     from fairsilo.data import write_atomic
 
-    ctx: Any = get_current_context()
     check_file(path)
     if path.exists():
         raise FairSiloError(f"--write-config {path} exists already: give another file")

@@ -280,9 +280,9 @@ def takes(
 
         @wraps(command)
         def call(**values: Any) -> None:
-            _, written = (values.pop(name) for name in NAMES)
+            context, _, written = (values.pop(name) for name in NAMES)
             if written is not None:
-                write_config(written, values)
+                write_config(context, written, values)
                 return
             command(given={name: values.pop(name) for name in names}, **values)
 
