@@ -18,7 +18,6 @@ from fairsilo.evaluate import summary
 from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.metrics import largest
 from fairsilo.method import METHODS, Trained
-from fairsilo.model import MODELS
 from fairsilo.network.engine import Network
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.private_engine import PrivateNetwork
@@ -56,8 +55,7 @@ def train_over(
         raise FairSiloError("`baseline` would spend the privacy budget a second time: leave it out")
     options = replace(agreed.options(), start_from=start)
     pooled = bool(agreed.protected and pooled_below(options, agreed.table))
-    binned = MODELS[options.model](1, 2).binned
-    engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * binned
+    engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * options.binned
     engine.gather.declare({"baseline": baseline, "start": engine.journal.start}, engine.journal)
     posed = pose(
         options, agreed.table, engine,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
-from fairsilo.model import MODELS
 
 if TYPE_CHECKING:
     from fairsilo.run.options import Options
@@ -45,7 +44,7 @@ def check_start(options: Options) -> None:
             f"`start_from` is one model, and {options.method} trains one for every client: leave "
             "it out"
         )
-    if MODELS[options.model](1, 2).binned:
+    if options.binned:
         raise FairSiloError(
             f"`start_from` is not for `model` {options.model}, whose steps are found anew from "
             "the rows: leave it out"
@@ -67,7 +66,7 @@ def check_stopping(options: Options) -> None:
             f"`early_stopping` compares {FEWEST_ROUNDS} rounds with twice as many, and `rounds` is "
             f"{options.rounds}: give at least {2 * FEWEST_ROUNDS}, or leave one of them out"
         )
-    if MODELS[options.model](1, 2).binned:
+    if options.binned:
         raise FairSiloError(
             f"`early_stopping` is not for `model` {options.model}, which has penalties instead: "
             "leave it out"

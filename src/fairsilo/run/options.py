@@ -254,11 +254,16 @@ class Options:
             raise FairSiloError(f"`pool` is {self.pool}: give a number of rows, 0 for no pooling")
 
     @property
+    def binned(self) -> bool:
+        """Whether the model's numbers are steps, which are found from the rows."""
+        return MODELS[self.model](1, 2).binned
+
+    @property
     def strength(self) -> float | str | None:
         """Of the penalty: a number, "auto", "validation", or None for no penalty."""
         given = self.penalty
         penalised = METHODS[self.after or self.method].penalised
-        if given is None and penalised and MODELS[self.model](1, 2).binned:
+        if given is None and penalised and self.binned:
             return "auto" if self.solver_name in (None, "newton") else 1.0
         try:
             return None if given in (None, "none") else float(given)
@@ -270,7 +275,7 @@ class Options:
         """How many pairs of features are looked for, or which are named."""
         if self.pairs is None:
             penalised = METHODS[self.after or self.method].penalised
-            return PAIRS if penalised and MODELS[self.model](1, 2).binned else 0
+            return PAIRS if penalised and self.binned else 0
         text = str(self.pairs)
         if text.lstrip("-").isdigit():
             return int(text)
@@ -286,7 +291,7 @@ class Options:
         crossed = self.crossed
         if isinstance(crossed, int) and not 0 <= crossed <= MOST_PAIRS:
             raise FairSiloError(f"`pairs` is {crossed}: give a number from 0 to {MOST_PAIRS}")
-        if crossed and not MODELS[self.model](1, 2).binned:
+        if crossed and not self.binned:
             raise FairSiloError(
                 f"`pairs` is for `model` additive and not for {self.model}: leave it out"
             )

@@ -10,7 +10,6 @@ from fairsilo.dp.budget import LARGEST
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import NOTIONS
 from fairsilo.method import METHODS
-from fairsilo.model import MODELS
 
 if TYPE_CHECKING:
     from fairsilo.run.options import Options
@@ -37,7 +36,7 @@ def check_private(options: Options, dp_epsilon: float) -> None:
             f"`method` {options.method} has no differential privacy: use one of {private}, or "
             "leave out `dp_epsilon`"
         )
-    if MODELS[options.model](1, 2).binned:
+    if options.binned:
         raise FairSiloError(
             f"`model` {options.model} has no differential privacy yet, because its steps are "
             "found from exact counts: use `model` lr"

@@ -178,7 +178,7 @@ def _in_steps(
 def blank_encoder(options: Options, schema: Schema) -> Encoder:
     """An encoder as it may come out, before anything is known of the rows."""
     scalings = (Scaling(0.0, 1.0, True),) * len(schema.numbers)
-    if not MODELS[options.model](1, 2).binned:
+    if not options.binned:
         return Encoder(schema, scalings)
     categories = len(schema.features) - len(schema.numbers)
     steps = (Steps((), (), True),) * len(schema.numbers)
@@ -241,7 +241,7 @@ def solver_of(options: Options, parameters: int) -> Solver:
     if not (options.solver is None or isinstance(options.solver, str)):
         return options.solver
     solver = SOLVERS[solver_name(options, parameters)]()
-    if isinstance(solver, Newton) and MODELS[options.model](0, 2).binned:
+    if isinstance(solver, Newton) and options.binned:
         # Penalties hold what rows do not, and as weakly: a larger ridge would slow the last steps.
         return replace(solver, ridge=WITH_PENALTIES)
     return solver

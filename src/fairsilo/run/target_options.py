@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import NOTIONS
 from fairsilo.method import METHODS
-from fairsilo.model import MODELS
 
 if TYPE_CHECKING:
     from fairsilo.run.options import Options
@@ -64,7 +63,7 @@ def _check_confidence(options: Options) -> None:
             "`penalty` a number"
         )
     chosen = isinstance(options.crossed, int) and options.crossed > 0
-    if options.strength == "auto" or (chosen and MODELS[options.model](1, 2).binned):
+    if options.strength == "auto" or (chosen and options.binned):
         raise FairSiloError(
             "`target_confidence` holds where nothing was chosen by the rows that it tests on: "
             "give `penalty` a number, and `pairs` 0 or their names"
