@@ -46,6 +46,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "xgboost": ("xgboost==3.*", "pandas<3", "pyarrow", "scikit-learn<1.8"),
     "ebm": ("interpret-core==0.7.*", "pandas<3", "pyarrow", "scikit-learn<1.8"),
     "lightgbm-thresholds": (*BOOSTED, "fairlearn==0.13.*"),
+    "lightgbm-reductions": (*BOOSTED, "fairlearn==0.13.*"),
     "fairgbm": (
         *("fairgbm==0.9.14", "numpy==1.26.*", "scipy<1.14", "pandas<2.3", "pyarrow<20"),
         "scikit-learn==1.5.*",
@@ -147,22 +148,30 @@ def measured(parts: dict[str, pd.DataFrame], found: dict[str, Floats]) -> Line:
     return line
 
 
-def summarise(lines: Sequence[Line]) -> pd.DataFrame:
-    """Means over the seeds with their standard errors."""
-    figures = ["accuracy", "auc", "log_loss", "deo", "fair_accuracy", "fair_deo", "cpu_seconds"]
-    frame = pd.DataFrame(lines).reindex(columns=["data", "model", "seed", *figures])
-    grouped = frame.groupby(["data", "model"], sort=False)[figures]
-    mean, error = grouped.mean(), grouped.sem()
-    shown = {
-        name: [
-            "" if np.isnan(m) else f"{m:.4f}" + ("" if np.isnan(e) else f" ({e:.4f})")
-            for m, e in zip(mean[name], error[name], strict=True)
-        ]
-        for name in figures[:-1]
-    }
-    seeds = frame.groupby(["data", "model"], sort=False)["seed"].nunique()
-    whole = pd.DataFrame(shown, index=mean.index)
-    return whole.assign(cpu_seconds=mean["cpu_seconds"].round(1), seeds=seeds).reset_index()
+def summarise(lines: Sequence[Line]) -> str:
+    """The table of docs/benchmarks.md: means over the seeds with their standard errors."""
+    figures = ["accuracy", "auc", "log_loss", "fair_accuracy", "fair_deo"]
+    frame = pd.DataFrame(lines).reindex(columns=["data", "model", "cpu_seconds", *figures])
+    rows = [
+        ["", "accuracy", "AUC", "log loss", "fair: accuracy", "fair: DEO", "CPU seconds", "seeds"],
+        ["---"] * 8,
+    ]
+    for data in sorted(set(frame["data"])):
+        own = frame[frame["data"] == data]
+        for name in (one for one in PACKAGES if one in set(own["model"])):
+            seen = own[own["model"] == name]
+            told = [_told(seen[figure]) for figure in figures]
+            seconds = f"{seen['cpu_seconds'].mean():.0f}"
+            rows.append([f"{data}, {name}", *told, seconds, str(len(seen))])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _told(values: pd.Series[float]) -> str:
+    if values.isna().all():
+        return ""
+    own = values.to_numpy(np.float64)
+    error = f" ± {np.std(own, ddof=1) / len(own) ** 0.5:.4f}" if len(own) > 1 else ""
+    return f"{np.mean(own):.4f}{error}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -188,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     line = {"data": data, "seed": seed, "model": name, **measured(parts, found)}
                     lines.append(line | {"cpu_seconds": seconds})
                     given.out.write_text(json.dumps(lines, indent=1) + "\n")
-    print(summarise(lines).to_string(index=False))
+    print(summarise(lines))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Bet on whether a row was trained on, from all that a private training released.
 
     python -m benchmarks.dp_audit       # 2,000 pairs of trainings, and 2,000 with half the noise
+    python -m benchmarks.dp_audit --pairs 2000 20000 --out benchmarks/results/dp_audit.json
 
 A canary that moves every sum as far as a row can is in one training of a pair and not in the other.
 The bet is the likelihood ratio of all releases: encoder, counts, gradients, losses, curvature and
@@ -13,10 +14,12 @@ run at once; sums, clipping, noise and solver are those of the package.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -232,20 +235,30 @@ def audit(pairs: int, budget: Budget, noise: float = 1.0, source: Source = os.ur
 
 
 def main() -> None:
-    """Print both audits."""
+    """Print the audits; write them."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[2000])
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     budget = Budget(asked.epsilon, 1e-5)
+    lines = []
     for noise in (1.0, 0.5):
-        began = time.process_time()
-        found = audit(asked.pairs, budget, noise)
-        print(
-            f"promised {budget.epsilon:g}, {noise:g} of its noise, {asked.pairs:,} pairs: epsilon "
-            f"is at least {found.epsilon:.2f} (supposing nothing {found.any_epsilon:.2f}), best "
-            f"guess {found.guess:.2f}; {time.process_time() - began:.1f} s of CPU time"
-        )
+        for pairs in asked.pairs:
+            began = time.process_time()
+            found = audit(pairs, budget, noise)
+            spent = time.process_time() - began
+            print(
+                f"promised {budget.epsilon:g}, {noise:g} of its noise, {pairs:,} pairs: epsilon is "
+                f"at least {found.epsilon:.2f} (supposing nothing {found.any_epsilon:.2f}), best "
+                f"guess {found.guess:.2f}; {spent:.1f} s of CPU time"
+            )
+            promised = {"promised": budget.epsilon, "delta": budget.delta}
+            about = {"noise": noise, "pairs": pairs, "cpu_seconds": round(spent, 1)}
+            told = {name: round(one, 4) for name, one in asdict(found).items()}
+            lines.append({**promised, **about, **told})
+    if asked.out:
+        asked.out.write_text(json.dumps(lines, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """What a network run costs: ADULT over Flower on loopback, TLS, node keys, 4 silos.
 
     python -m benchmarks.flower [--silos 4] [--rows N] [--no-secure-aggregation] [--witness]
+        [--own-waits] [--runs 1] [--out benchmarks/results/flower.json]
 
-Prints rounds, seconds and CPU-seconds a round, seconds of the set-up and in all, bytes per silo,
-and what a silo's two processes cost until they can answer: seconds, CPU-seconds, memory.
+Rounds, seconds by phase, seconds and CPU-seconds a round and in all, bytes per silo, and what a
+silo's two processes cost until they can answer: seconds, CPU-seconds, memory. They are printed and
+kept in `--out`, a list of objects with workload, contestant, quantity, value and run, in which a
+workload replaces itself; `docs/tools/quoted.py` writes the table of docs/network.md from it.
 The load of the machine stands beside them: on a busy one, seconds measure the neighbours.
 """
 
@@ -18,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,6 +37,20 @@ WORKER = (
     "fairsilo.network.masked, fairsilo.network.silo"
 )
 """What a silo's worker imports once, before the first question."""
+RESULTS = Path(__file__).parent / "results" / "flower.json"
+OURS, OWN_WAITS = "fairsilo", "Flower's own waits"
+START = "start of a process"
+CHANGED = """
+import sys
+
+if "fairsilo.network.ops.node" in sys.orig_argv:
+    import fairsilo.network.ops.internals as internals
+
+    internals.SLEEPS["start_client_internal"] = ["4"]
+"""
+"""Python runs it at the start of a node, which then finds another Flower than it knows: none of its
+waits are shortened."""
+Line = dict[str, Any]
 
 
 def start_up(code: str, repeats: int = 3) -> tuple[float, float, float]:
@@ -70,7 +88,9 @@ def cpu_of_all() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure(silos: int, rows: int | None, secure: bool, witness: bool = False) -> dict[str, Any]:
+def measure(
+    silos: int, rows: int | None, secure: bool, witness: bool = False, own_waits: bool = False
+) -> dict[str, float]:
     """Run one demo and collect its costs from the run folder and the events."""
     times: dict[str, float] = {}
     busy: list[float] = []
@@ -85,16 +105,17 @@ def measure(silos: int, rows: int | None, secure: bool, witness: bool = False) -
     load, before = os.getloadavg()[0], cpu_of_children()
     with tempfile.TemporaryDirectory() as folder:
         space, out = Path(folder) / "work", Path(folder) / "run"
-        found = demo(
-            space, out, silos, watch, rows=rows, secure_aggregation=secure, witness=witness
-        )
+        with waiting(own_waits):
+            found = demo(
+                space, out, silos, watch, rows=rows, secure_aggregation=secure, witness=witness
+            )
         assert found is not None
         metrics = json.loads((out / "metrics.json").read_text())
         phases = standing(Tail(out / PROGRESS).read())["phases"]
     spent = cpu_of_children() - before
     rounds = [entry["seconds"] for entry in metrics["network"]["rounds"]]
     return {
-        "secure aggregation": secure,
+        "training rows": metrics["train"]["rows"],
         "rounds": metrics["rounds"],
         "converged": metrics["converged"],
         "seconds of the rounds": sum(rounds),
@@ -120,24 +141,69 @@ def measure(silos: int, rows: int | None, secure: bool, witness: bool = False) -
     }
 
 
+@contextlib.contextmanager
+def waiting(own: bool) -> Iterator[None]:
+    """Nodes that are started within the block wait as Flower has it, if `own`."""
+    if not own:
+        yield
+        return
+    before = os.environ.get("PYTHONPATH")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sitecustomize.py").write_text(CHANGED)
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, before)))
+        try:
+            yield
+        finally:
+            del os.environ["PYTHONPATH"]
+            os.environ.update({} if before is None else {"PYTHONPATH": before})
+
+
+def workload(silos: int, rows: int | None, secure: bool, witness: bool) -> str:
+    """What is trained, in words."""
+    told = ["ADULT" if rows is None else f"{rows:,} rows of ADULT", f"{silos} silos"]
+    told.append("masks" if secure else "in the clear")
+    return ", ".join([*told, *(["a witness"] if witness else [])])
+
+
+def lines_of(name: str, contestant: str, found: dict[str, float], run: int = 1) -> list[Line]:
+    """One object for each quantity."""
+    about = {"workload": name, "contestant": contestant}
+    return [
+        {**about, "quantity": quantity, "value": float(f"{value:.6g}"), "run": run}
+        for quantity, value in found.items()
+    ]
+
+
+def keep(new: list[Line], path: Path) -> None:
+    """Put them into the file; those of the same workload and contestant go."""
+    old: list[Line] = json.loads(path.read_text()) if path.exists() else []
+    named = {(line["workload"], line["contestant"]) for line in new}
+    lines = [line for line in old if (line["workload"], line["contestant"]) not in named] + new
+    path.write_text(json.dumps(lines, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--silos", type=int, default=4)
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--secure-aggregation", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--witness", action="store_true")
+    parser.add_argument("--own-waits", action="store_true", help="of Flower's nodes, unshortened")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    for name, code in (
-        ("Flower's SuperNode", NODE),
-        ("a silo's worker", WORKER),
-    ):
-        seconds, busy, memory = start_up(code)
-        shown = f"{seconds:.2f} s to start, {busy:.2f} s of CPU, {memory:.0f} MB"
-        print(f"{name}: {shown}", flush=True)
     asked = (options.silos, options.rows, options.secure_aggregation, options.witness)
-    for key, value in measure(*asked).items():
-        shown = f"{value:.3g}" if isinstance(value, float) and value < 1e-3 else value
-        print(f"{key}: {round(value, 2) if isinstance(shown, float) else shown}", flush=True)
+    contestant = OWN_WAITS if options.own_waits else OURS
+    new: list[Line] = []
+    for name, code in (("Flower's SuperNode", NODE), ("a silo's worker", WORKER)):
+        seconds, busy, memory = start_up(code)
+        new += lines_of(START, name, {"seconds": seconds, "CPU seconds": busy, "MB": memory})
+    for run in range(1, options.runs + 1):
+        found = measure(*asked, options.own_waits)
+        new += lines_of(workload(*asked), contestant, found, run)
+        for quantity, value in found.items():
+            print(f"{quantity}: {value:.3g}", flush=True)
+    keep(new, options.out)
 
 
 if __name__ == "__main__":

@@ -144,14 +144,20 @@ WIDE = (9, 5, 500, 220, 18, 9, 40, 30)
 """Values of the categories of a table of 14 columns: with six numbers 838 parameters."""
 
 
-def newton_rounds(rows: int) -> list[float]:
-    """Seconds of each of three Newton rounds, the compiler's time apart."""
+def wide_rows(rows: int) -> tuple[Any, Any, Any]:
+    """A table of 14 columns as codes, made up; its classes, and two groups."""
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, width, rows) for width in WIDE]
     columns += list(rng.standard_normal((6, rows)))
     x = Coded.of((*WIDE, 0, 0, 0, 0, 0, 0), columns, rows)
     y = (columns[-1] + rng.logistic(size=rows) > 0).astype(np.uint8)
-    v = np.where(columns[1] == 0, 4 / rows, -4 / rows)[None] * y
+    return x, y, (columns[1] != 0).astype(np.uint8)
+
+
+def newton_rounds(rows: int) -> list[float]:
+    """Seconds of each of three Newton rounds, the compiler's time apart."""
+    x, y, s = wide_rows(rows)
+    v = np.where(s == 0, 4 / rows, -4 / rows)[None] * y
     model, solver = logistic_regression(x.shape[1]), Newton()
     engine = Compiled(model, Rows(x, y, np.full(rows, 1 / rows), v))  # type: ignore[arg-type]
     state = jax.vmap(solver.init)(jnp.zeros((1, model.size)), jnp.full((1, 1), 0.01))

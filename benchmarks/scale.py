@@ -29,12 +29,17 @@ LABELLED = ("--label", "PINCP", "--protected-class", "True", "--group", "SEX")
 PEER = Path(__file__).parent / "contestants" / "whole_table.py"
 ROWS = (100_000, 1_000_000, 10_000_000)
 """Of the made-up table, 14 columns."""
+EXCHANGES = ("rounds", "rounds_before", "setup_exchanges")
 Line = dict[str, Any]
 
 
-def spent(command: Sequence[str], cache: str = "off") -> dict[str, float]:
-    """CPU seconds and peak gigabytes of a command, which must succeed."""
+def spent(command: Sequence[str], cache: str = "off", threads: int = 0) -> dict[str, float]:
+    """CPU seconds and peak gigabytes of a command, which must succeed; 0 threads: as it wants."""
     environment = {**os.environ, "FAIRSILO_CACHE": cache}
+    if threads:
+        environment |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), str(threads))
+    # As it is installed: modules are compiled once, which this variable would prevent.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     if status:
@@ -95,7 +100,8 @@ def acs(work: Path) -> list[Line]:
         peer = [sys.executable, str(PEER), "sklearn", str(folder), *CATEGORIES]
         cache = str(work / f"cache-{kind}")
         commands = {"fairsilo, first time": "x", "fairsilo, again": "x"}
-        told = {"scikit-learn": spent(peer)}
+        # Its idle BLAS threads wait at work; ours has one.
+        told = {"scikit-learn": spent(peer), "scikit-learn, one thread": spent(peer, threads=1)}
         told |= {name: spent(train(folder, work / "run"), cache) for name in commands}
         found += compared(f"ACSIncome from {kind}", told)
     return found
@@ -109,6 +115,17 @@ def network(work: Path) -> list[Line]:
     theirs = spent([python, str(PEER), f"torch:{rounds}", str(states()), *CATEGORIES])
     name = f"ACSIncome, 8-4 network, {rounds} passes"
     return compared(name, {"pytorch loop": theirs, "fairsilo": ours})
+
+
+def additive(work: Path) -> list[Line]:
+    """The same with an additive model and its ten pairs: cost, and what travels."""
+    out = work / "additive"
+    told = spent(train(states(), out, "--model", "additive"))
+    metrics = json.loads((out / "metrics.json").read_text())
+    told["rounds"] = metrics["rounds"]
+    told["exchanges"] = sum(metrics[one] for one in EXCHANGES)
+    told["MB up per silo"] = metrics["bytes_up"] / 1e6 / len(list(states().glob("*.parquet")))
+    return compared("ACSIncome, additive with pairs", {"fairsilo": told})
 
 
 def use(work: Path) -> list[Line]:
@@ -172,6 +189,13 @@ def wide(work: Path) -> list[Line]:
     return [*compared(name, told), *compared(name, rounds)]
 
 
+def newton(work: Path) -> list[Line]:
+    """A Newton round alone over 10^7 rows: the CPU beside the GPU of `benchmarks.gpu`."""
+    command = [sys.executable, "-m", "benchmarks.newton_round", str(ROWS[-1])]
+    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return compared("10^7 rows x 14 columns, a Newton round", {"fairsilo, CPU": told})
+
+
 def adult(work: Path) -> list[Line]:
     """`make run` for the first and the second time, and the help."""
     cache = str(work / "cache-adult")
@@ -188,6 +212,8 @@ PARTS = {
     "rows": rows,
     "wide": wide,
     "network": network,
+    "additive": additive,
+    "newton": newton,
 }
 
 

@@ -117,7 +117,9 @@ def main() -> None:
         sets = tables(given.acs, Path(scratch))
         for (name, options), how in itertools.product(list(sets), WAYS):
             score, rounds = measured(replace(options, **how))
-            lines.append({"data": name, **how, "rounds_made": rounds, "score": score})
+            lines.append(
+                {"data": name, **how, "rounds_made": rounds, "score": float(f"{score:.4g}")}
+            )
             print(json.dumps(lines[-1]), flush=True)
     if given.out:
         given.out.write_text(json.dumps(lines, indent=1) + "\n")

@@ -21,7 +21,12 @@ from fairsilo.data import load
 def main() -> None:
     """Train every method with the same settings and print one line for each."""
     # Without the country: half a dozen have so few rows that only one of the two parts has any.
-    adult = load("adult").drop(columns="native-country").sample(4000, random_state=0)
+    adult = (
+        load("adult")
+        .drop(columns="native-country")
+        .sample(4000, random_state=0)
+        .astype({"education-num": float})
+    )
     train, test = train_test_split(adult, test_size=0.3, random_state=0)
     X, y = train.drop(columns="income"), train["income"]
     X_test, y_test = test.drop(columns="income"), test["income"]

@@ -20,7 +20,7 @@ from fairsilo.data import load
 
 def main() -> None:
     """Train without and with the constraint, and print a table."""
-    adult = load("adult")
+    adult = load("adult").astype({"education-num": float})
     bank = np.arange(len(adult)) % 10
     train, test, train_bank, _ = train_test_split(adult, bank, test_size=0.2, random_state=0)
     X, y = train.drop(columns="income"), train["income"]

@@ -17,7 +17,7 @@ LARGE = ("White", "Black")
 
 def main() -> None:
     """Train without and with limits on all three pairs."""
-    adult = load("adult").sample(8000, random_state=0)
+    adult = load("adult").sample(8000, random_state=0).astype({"education-num": float})
     race = adult["race"].where(adult["race"].isin(LARGE), "other")
     X, y = adult.drop(columns="income"), adult["income"]
     bank = np.arange(len(adult)) % 5

@@ -120,6 +120,10 @@ class Dry:
         cells = np.full(problem.shape, 1000)
         return Totals(int(cells.sum()), cells, np.full(len(problem.constraints), self.clients))
 
+    def noise(self, problem: Problem) -> float:
+        """None."""
+        return 0.0
+
     def ask(self, *_: object) -> Any:
         """Stop."""
         raise Reached
@@ -234,10 +238,20 @@ def refused() -> dict[frozenset[tuple[str, str]], dict[str, str]]:
     return found
 
 
+@cache
+def unless(key: frozenset[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Factors and values that are not the defaults, with one of which a refused pair is taken."""
+    pair = dict(key)
+    if len(pair) != 2 or not all(refused()[key].values()):
+        return ()
+    others = ((one, v) for one in FACTORS if one not in pair for v in list(FACTORS[one])[1:])
+    return tuple((one, v) for one, v in others if not any(refusals({**pair, one: v}).values()))
+
+
 def why_not(values: Values, engine: str = "clientwise") -> str:
     """Why the page says that these values do not go together; empty: it says they do."""
     given = frozenset((k, v) for k, v in values.items() if v != FIRST[k])
     for key, why in refused().items():
-        if key <= given and why[engine]:
+        if key <= given and why[engine] and not given.intersection(unless(key)):
             return why[engine]
     return ""

@@ -20,6 +20,7 @@ from goes_together import (
     Values,
     refused,
     settings_of,
+    unless,
     why_not,
 )
 
@@ -141,7 +142,9 @@ def others(reasons: Reasons, factors: Iterable[str], size: int) -> Iterator[str]
         names = " and ".join(f"*{values[f]}*" for f in FACTORS if f in values)
         engines = "" if all(why.values()) else " (on silos that answer by themselves)"
         number = reasons.number(values, next(one for one in why.values() if one))
-        yield f"- {names}{engines}: [{number}](#why-not)"
+        able = " or ".join(f"*{value}*" for _, value in unless(key))
+        but = f"; with {able} they do" if able else ""
+        yield f"- {names}{engines}: [{number}](#why-not){but}"
     yield ""
 
 

@@ -141,7 +141,7 @@ def _blank() -> dict[str, Any]:
     return {
         "about": {}, "phase": "", "doing": "", "silos": {}, "rounds": [], "phases": {},
         "notes": [], "end": None, "began": None, "time": None, "pid": None, "bytes": [0, 0],
-        "final": [], "why": "",
+        "final": [], "why": "", "asked": [], "stopping": False,
     }  # fmt: skip
 
 
@@ -161,6 +161,16 @@ def advance(state: dict[str, Any], event: Event) -> None:
     if kind in ENDS:
         state["end"] = {"how": kind, "why": event.get("why", "")}
         state["doing"] = ""
+
+
+def until(state: dict[str, Any], now: float) -> dict[str, Any]:
+    """A run that goes on, at a time after its last event: its clock and its phase go on, too."""
+    if state["end"] or not state["time"]:
+        return state
+    later, phases = max(now, state["time"]), dict(state["phases"])
+    if state["phase"]:
+        phases[state["phase"]] = phases.get(state["phase"], 0.0) + later - state["time"]
+    return {**state, "time": later, "phases": phases}
 
 
 def _asking(event: Event) -> str:
@@ -203,6 +213,7 @@ _WORDS: dict[str, Callable[[Event], str]] = {
     "back": lambda event: f"{', '.join(event['silos'])}: back after {event['seconds']:.0f} s",
     "lost": lambda event: f"silo {event['silo']} is left out: {event['why']}",
     "interrupted": lambda event: event["why"],
+    "stopping": lambda event: "the run is being ended",
     "writing": lambda event: "writing the run folder",
     "finished": lambda event: "",
     "failed": lambda event: event["why"],
@@ -219,6 +230,9 @@ STATES = {
     "approval": "waits for its owner",
 }  # fmt: skip
 """What the silos that an event names are doing from then on."""
+AT_WORK = ("answering", "waits for its owner")
+IDLE = "idle"
+"""What a silo does that has answered while another one is waited for."""
 
 
 def words(event: Event) -> str:
@@ -231,13 +245,17 @@ def _take(state: dict[str, Any], kind: str, event: Event) -> None:
     """What an event changes beside the time."""
     text = words(event)
     state["doing"] = text or state["doing"]
-    if kind in MARKS and text:
+    if kind in ("stopping", "submitting", "started"):
+        state["stopping"] = kind == "stopping"
+    # What the server sees of its own end is no fault of a silo's: the command says why it ended.
+    if kind in MARKS and text and not (state["stopping"] and kind != "stopped"):
         state["notes"].append({"time": event.get("time"), "text": text, "mark": MARKS[kind]})
     state["final"] = list(event.get("notes", ()))
     if kind in ("started", "interrupted", *ENDS):
         state["why"] = event.get("why", "")
     state["about"] |= event.get("about", {})
     _take_silos(state, kind, event)
+    _take_waits(state, kind, event)
     if kind == "asked":
         up, down = state["bytes"]
         state["bytes"] = [up + event.get("up", 0), down + event.get("down", 0)]
@@ -265,6 +283,28 @@ def _take_silos(state: dict[str, Any], kind: str, event: Event) -> None:
         silos.setdefault(event["silo"], {"state": "connected"}).update(known)
     if kind == "lost":
         silos.setdefault(event["silo"], {}).update(state="left out", why=event["why"], since=at)
+
+
+def _take_waits(state: dict[str, Any], kind: str, event: Event) -> None:
+    """Who idles while others are waited for, and who is asked again when they are there."""
+    if kind in ("asking", "asked"):
+        state["asked"] = list(event.get("silos", ())) if kind == "asking" else []
+    if kind not in ("approval", "missing", "back"):
+        return
+    named, at = set(event["silos"]), event.get("time")
+    if kind != "back" and named:
+        # Whoever has not answered in time may still be at it.
+        others = set(state["asked"]) - named - set(event.get("busy", ()))
+        idle = [name for name in others if state["silos"][name]["state"] in AT_WORK]
+        for name in idle:
+            state["silos"][name].update(state=IDLE, since=at)
+        return
+    # Behind masks everybody is asked the next step, or anew; in the clear only those waited for.
+    over = ("waits for its owner", *((IDLE,) if state["about"].get("secure") else ()))
+    for name, one in state["silos"].items():
+        if name in named or one.get("state") in over:
+            asked = name in state["asked"]
+            one.update(state="answering" if asked else "connected", since=at)
 
 
 def time_left(state: dict[str, Any]) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
@@ -9,6 +11,7 @@ import fairsilo
 from fairsilo.auditor import AuditOptions, execute
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.intervals import newcombe
+from fairsilo.report import audit_page
 from tests.auditor.conftest import Case
 
 
@@ -57,12 +60,74 @@ def test_gaps_by_a_notion(case: Case, notion: str) -> None:
     assert again.found["rates"] == found["rates"]
 
 
+def banks(count: int = 200) -> pd.DataFrame:
+    """Every bank: 4 rows a/yes predicted yes, and 6 each of a/no, b/yes and b/no predicted no."""
+    cells = (
+        ("a", "yes", "yes", 4),
+        ("a", "no", "no", 6),
+        ("b", "yes", "no", 6),
+        ("b", "no", "no", 6),
+    )
+    one = [cell[:3] for cell in cells for _ in range(cell[3])]
+    frame = pd.DataFrame(one * count, columns=["sex", "label", "said"])
+    return frame.assign(bank=[k // len(one) for k in range(len(frame))])
+
+
+def of_banks(notion: str, min_cell: int, target: float | None = 0.1, **more: Any) -> dict[str, Any]:
+    frame = banks()
+    return fairsilo.audit(
+        y=frame["label"], y_pred=frame["said"], sensitive_features=frame["sex"],
+        clients=frame["bank"], protected_class="yes", notion=notion, target_deo=target,
+        min_cell=min_cell, **more,
+    ).found  # fmt: skip
+
+
+@pytest.mark.parametrize("notion", ["demographic-parity", "accuracy-parity"])
+def test_small_cells_left_out_of_a_mixture_of_classes_certify_nothing(notion: str) -> None:
+    """All rows of a/yes are left out; without them nobody is predicted yes in either group."""
+    whole, cut = of_banks(notion, 0), of_banks(notion, 5)
+    true = 0.4 if notion == "demographic-parity" else 0.5
+    assert whole["rates"]["value"] == pytest.approx(true)
+    assert whole["certificate"]["met"] is False
+    assert whole["rates"]["hidden"] == 0
+    found = cut["certificate"]
+    assert (found["about"], found["met"], found["rates"]["bound"]) == ("rates", None, None)
+    assert found["statement"].startswith("There is no certificate of the rates: 200 cells")
+    assert cut["rates"]["hidden"] == 200
+    assert "Without 200 cells" in audit_page(cut)
+    assert "that silos left out" not in audit_page(whole)
+
+
+@pytest.mark.parametrize("target", [None, 0.1])
+def test_within_a_class_and_of_losses_there_are_bounds_without_small_cells(
+    target: float | None,
+) -> None:
+    """Half of the banks have twice as many rows, and leave nothing out."""
+    rows = banks()
+    rows = pd.concat([rows, rows[rows["bank"] >= 100]])
+    scores = (rows["said"] == "yes") * 0.8 + 0.1
+    shared: dict[str, Any] = {
+        "y": rows["label"], "y_proba": scores, "sensitive_features": rows["sex"],
+        "clients": rows["bank"], "protected_class": "yes", "target_deo": target, "min_cell": 5,
+    }  # fmt: skip
+    within = fairsilo.audit(**shared).found
+    assert within["rates"]["hidden"] == 100
+    assert within["certificate"]["rates"]["bound"] > 0.9
+    mixed = fairsilo.audit(**shared, notion="demographic-parity").found["certificate"]
+    assert mixed["about"] == ("losses" if target is None else "rates")
+    assert "There is no certificate of the rates" in mixed["statement"]
+    assert ("the gap in the whole population is below" in mixed["statement"]) == (target is None)
+
+
 def test_a_runs_own_notion_and_target_are_the_default(case: Case) -> None:
     found = execute(AuditOptions(data=case.table, model=case.model))
     assert (found["notion"], found["target_deo"]) == ("equal-opportunity", None)
     assert found["certificate"]["about"] == "losses"
     assert found["limit"] is not None
-    assert "the rates of \u201cg0 - g1 in 1\u201d are at most" in found["certificate"]["statement"]
+    assert (
+        "the rates of \u201cg0 - g1 in label=1\u201d are at most"
+        in found["certificate"]["statement"]
+    )
 
 
 def test_limits_of_one_notion_are_not_those_of_another(case: Case) -> None:

@@ -64,10 +64,12 @@ def test_contestants_without_an_environment_take_turns_and_match() -> None:
 @pytest.mark.slow
 def test_growth_measures_time_and_memory_of_each_engine() -> None:
     assert growth.slope([10, 100, 1000], [2.0, 20.0, 200.0]) == pytest.approx(1)
-    for kind, size in (("clients", 3), ("rows", 300), ("features", 4)):
+    for kind, size in (("rows", 30_000), ("clients", 3), ("features", 4)):
         found = growth.measure(kind, size, 1, 2)
         assert found["cpu"] > 0
-        assert found["peak"] > found["table"] > 0
+        assert found["table"] > 0
+        # The kernel counts pages, and not each at once: a table of a few says nothing.
+        assert found["peak"] > found["table"] or kind != "rows"
     # AGP: the loss, D_k and one gradient (features and bias), eight bytes each.
     assert found["up"] == 8 * (1 + 1 + 5)
 

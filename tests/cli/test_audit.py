@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import fairsilo
 from fairsilo.cli import app
 from fairsilo.cli.flags import as_typed
 from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
+from tests.auditor.test_notion import banks
 from tests.cli.conftest import Program
 
 GOOD = {
@@ -123,3 +125,79 @@ def test_what_stops_a_pipeline(
     assert said in done.stderr
     if code != 2:
         assert "demographic-parity" in done.stdout
+
+
+def test_a_false_certificate_does_not_let_a_pipeline_on(quick: Program, tmp_path: Path) -> None:
+    """Demographic parity where each bank leaves its four rows of a/yes out: the gap is 0.4."""
+    named = {"sex": "group", "said": "decision", "bank": "client"}
+    frame = banks().rename(columns=named)
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    more: dict[str, str | None] = {
+        "--protected-class": "yes", "--min-cell": "5", "--notion": "demographic-parity",
+            "--target-deo": "0.1", "--fail-on": "uncertified"}  # fmt: skip
+    done = quick(*words_of(more))
+    assert done.returncode == 3, done.stdout
+    assert "There is no certificate of the rates" in done.stdout
+    assert "Without 200 cells" in " ".join(done.stdout.split())
+
+
+def test_an_audit_that_goes_on_stops_by_all_its_rows(
+    quick: Program, answers: pd.DataFrame, tmp_path: Path
+) -> None:
+    """The same table again is no new evidence, but for the program it is more rows."""
+    shared = words_of({"--target-deo": "0.25", "--fail-on": "uncertified", "--draws": "100"})
+    codes = [quick(*shared, "--append").returncode for _ in range(12)]
+    assert (codes[0], codes[-1]) == (3, 0)
+    assert codes == sorted(codes, reverse=True)
+    done = quick(*shared, "--append")
+    assert "Over 13 audits and 5,200 rows so far" in done.stdout
+    losses: dict[str, str | None] = {
+        "--epsilon": "0.5",
+        "--fail-on": "uncertified",
+        "--probability": "1=score",
+    }
+    refused = quick(*words_of(losses), "--append")
+    assert refused.returncode == 2
+    assert "give --target-deo, or leave out --append" in refused.stderr
+
+
+def test_few_rows_have_no_interval_with_an_estimated_variance(
+    quick: Program, answers: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Nine rows of a group: Newcombe's interval alone, and the note sends to no other."""
+    more = {"--probability": "1=score", "--protected-class": "1", "--client": None}
+    short = answers[(answers["group"] != "g0") | (answers["label"].astype(str) != "1")]
+    own = answers[(answers["group"] == "g0") & (answers["label"].astype(str) == "1")]
+    pd.concat([short, own[:9]]).to_csv(tmp_path / "answers.csv", index=False)
+    done = quick(*words_of(more))
+    assert done.stdout.count("too few rows") == 6
+    found = json.loads((tmp_path / "found" / "audit.json").read_text())
+    (pair,) = found["pairs"]
+    assert (pair["rows_a"], pair["rate_gap"]["pooled"]["newcombe"] is None) == (9, False)
+    for one in (pair["loss_gap"]["pooled"], pair["loss_gap"]["mean"], pair["rate_gap"]["mean"]):
+        assert one["value"] is not None
+        assert (one["normal"], one["chebyshev"]) == (None, None)
+    assert found["dgeo"]["pooled"]["normal"] is None
+    (note,) = [one for one in found["notes"] if "only 9 rows" in one]
+    assert "normal and Chebyshev's intervals are left out" in note
+
+
+def test_a_model_that_finds_nobody_is_not_called_fair(answers: pd.DataFrame) -> None:
+    answers.assign(decision="0").to_csv("answers.csv", index=False)
+    done = CliRunner().invoke(app, words_of({}))
+    assert done.exit_code == 0
+    assert done.stdout.startswith("warning: this model is hardly better than one answer")
+    found = json.loads(Path("found/audit.json").read_text())
+    assert found["worth"]["useful"] is False
+    assert "balanced accuracy is 0.500" in found["worth"]["why"]
+    page = Path("found/audit.html").read_text()
+    assert "<h1>This model is hardly better than one answer for everybody</h1>" in page
+    assert page.index("This model is hardly better") < page.index("of class")
+    audited = fairsilo.audit(
+        y=answers["label"], y_pred=["0"] * len(answers), sensitive_features=answers["group"]
+    )
+    assert repr(audited).startswith("This model is hardly better than one answer for everybody")
+    # A model that is of use is told nothing of the kind.
+    CliRunner().invoke(app, words_of({"--predictions": "label"}))
+    assert json.loads(Path("found/audit.json").read_text())["worth"]["why"] is None
+    assert "hardly better" not in Path("found/audit.html").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def test_two_runs_of_the_same_rows(quick: Program, loans: pd.DataFrame, tmp_path
     for kind in ("rate", "loss"):
         told = [one["pairs"][0][kind]["value"] for one in found["runs"]]
         assert gap[kind]["change"] == pytest.approx(told[1] - told[0])
+    assert gap["name"] == "g0 \N{MINUS SIGN} g1 (label=1)"
     page = (tmp_path / "diff.html").read_text()
     assert "tight and loose, side by side" in page
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
@@ -57,6 +59,21 @@ def test_two_runs_of_the_same_rows(quick: Program, loans: pd.DataFrame, tmp_path
     assert "loose minus tight, on the same 80 test rows" in done.stdout
     assert "a gap is the first group minus the second" in done.stdout
     assert "limited differently (tight: losses 0.01 apart, loose: losses 0.5 apart)" in done.stdout
+
+
+def test_names_of_runs_stay_as_they_are(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    for name in ("t8", "t9", "u1"):
+        trained(quick, name, "--split", "part", "--rounds", "1", "--decide-at", "0.9999")
+    done = quick("diff", "t8", "t9", "u1", "--out", "diff.html")
+    assert done.returncode == 0, done.stderr
+    page = unescape((tmp_path / "diff.html").read_text())
+    for text in (done.stdout, page):
+        assert "he run 't8' is hardly better" in text
+        assert "he run 't9' did not converge" in text
+        assert "compared with 't8', the first" in text
+        assert "T8" not in text
 
 
 def test_what_cannot_be_paired_is_said(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:
@@ -93,3 +110,59 @@ def test_mistakes(quick: Program, tmp_path: Path, runs: tuple[str, ...], said: s
     done = quick("diff", *runs)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_rows_with_weights_are_paired_by_them(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    loans.assign(times=[k % 4 for k in range(len(loans))]).to_csv(
+        tmp_path / "loans.csv", index=False
+    )
+    for out, epsilon in (("tight", "0.01"), ("loose", "0.5")):
+        trained(quick, out, "--split", "part", "--weight", "times", "--epsilon", epsilon)
+    done = quick("diff", "tight", "loose", "--json", "--out", "diff.html")
+    assert done.returncode == 0, done.stderr
+    (paired,) = json.loads(done.stdout)["paired"]
+    told = [read(tmp_path / one / "metrics.json")["test"] for one in ("tight", "loose")]
+    assert paired["weighted"]
+    assert paired["rows"] == told[0]["rows"]
+    assert paired["accuracy"]["change"] == pytest.approx(told[1]["accuracy"] - told[0]["accuracy"])
+    (gap,) = paired["gaps"]
+    for kind in ("rate", "loss"):
+        both = [one["pairs"][0][kind]["value"] for one in json.loads(done.stdout)["runs"]]
+        assert gap[kind]["change"] == pytest.approx(both[1] - both[0])
+    assert "which count by their weights" in (tmp_path / "diff.html").read_text()
+    assert "which count by their weights" in " ".join(
+        quick("diff", "tight", "loose").stdout.split()
+    )
+
+
+def test_runs_over_a_network_are_paired_on_rows_that_are_here(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    for out, epsilon in (("near", "0.01"), ("far", "0.5")):
+        trained(quick, out, "--split", "part", "--epsilon", epsilon)
+    plain = json.loads(quick("diff", "near", "far", "--json").stdout)["paired"]
+    # As the network's folder is: it says so, and knows neither table nor clients.
+    metrics, about = (read(tmp_path / "far" / name) for name in ("metrics.json", "model.json"))
+    metrics["network"] = {"silos": ["a", "b"]}
+    about["options"].update(data="federation", client=None)
+    del about["made"]["data_sha256"]
+    for name, content in (("metrics.json", metrics), ("model.json", about)):
+        (tmp_path / "far" / name).write_text(json.dumps(content))
+    done = quick("diff", "near", "far")
+    assert "there is no paired test of far with near" in done.stdout
+    assert "its test rows stay in the silos" in done.stdout
+    done = quick("diff", "near", "far", "--data", "loans.csv", "--json")
+    assert json.loads(done.stdout)["paired"] == plain
+    assert "far is tested on the rows of loans.csv that column 'part' calls test" in done.stdout
+    loans[loans["part"] == "test"].to_csv(tmp_path / "tested.csv", index=False)
+    (tmp_path / "near" / "metrics.json").write_text(json.dumps(metrics))
+    (tmp_path / "near" / "model.json").write_text(json.dumps(about))
+    done = quick("diff", "near", "far", "--data", "tested.csv", "--json")
+    assert json.loads(done.stdout)["paired"][0]["rows"] == plain[0]["rows"], done.stdout
+    loans.drop(columns="part").to_csv(tmp_path / "new.csv", index=False)
+    done = quick("diff", "near", "far", "--data", "new.csv", "--json")
+    found = json.loads(done.stdout)
+    assert found["paired"][0]["rows"] == len(loans)
+    assert "whether training saw them is not known" in found["notes"][-1]

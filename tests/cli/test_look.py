@@ -64,7 +64,9 @@ def test_everything_is_said_at_once(quick: Program, messy: Path) -> None:
 
 @pytest.mark.slow
 def test_a_draft_of_a_refused_table_is_one_to_correct(quick: Program, messy: Path) -> None:
-    done = quick("data", "schema", "--data", "loans.csv", *NAMES, "--out", "s.json")
+    assert "name one table" in quick("data", "schema", *NAMES).stderr
+    assert "--data " not in quick("data", "schema", "--help").stdout
+    done = quick("data", "schema", "loans.csv", *NAMES, "--out", "s.json")
     assert done.returncode == 0, done.stderr
     assert "'income' holds numbers with commas" in done.stderr
     draft = json.loads((messy.parent / "s.json").read_text())
@@ -87,3 +89,35 @@ def test_hostile_names_stay_text() -> None:
     page = look_page(HOSTILE[2], look_at(frame, label="y", group=["g"]))
     assert "<script>window" not in page
     assert "<img" not in page
+
+
+def test_a_draft_goes_with_the_options_that_it_was_made_with(quick: Program, messy: Path) -> None:
+    frame = pd.read_csv(messy, dtype={"zip": str})
+    frame["land"] = np.where(np.arange(len(frame)) % 3 == 0, "a", "b")
+    frame["weight"] = 1.0 + np.arange(len(frame)) % 4
+    frame.to_csv(messy, index=False)
+    names = ("--label", "good", "--group", "sex,land", "--client", "bank", "--weight", "weight")
+    told = (*names, "--features", "quota,job,weight,land")
+    refused = quick("data", "look", "loans.csv", *told)
+    assert "column 'weight' is in --features and is no feature" in refused.stderr
+    told = (*names, "--features", "quota,job,land")
+    done = quick("data", "look", "loans.csv", *told)
+    assert done.returncode == 0, done.stderr
+    assert "income" not in done.stdout.split("look: ")[-1]
+    assert done.stdout.count("left out, as") >= 3
+    refused = quick("data", "look", "loans.csv", *told, "--groupless", "refuse")
+    assert refused.returncode == 1
+    assert "'sex' is empty in" in refused.stdout
+    done = quick("data", "schema", "loans.csv", *told, "--drop-group", "--out", "s.json")
+    assert done.returncode == 0, done.stderr
+    draft = read_schema(messy.parent / "s.json")
+    assert draft.columns == ("quota", "job")
+    assert draft.group_columns == ("sex", "land")
+    train = ("train", "--data", "loans.csv", *names, "--protected-class", "yes", "--out", "run")
+    done = quick(*train, "--schema", "s.json", "--no-baseline")
+    assert done.returncode == 0, done.stderr
+
+
+def test_wrong_weights_are_a_problem(quick: Program, messy: Path) -> None:
+    told = (*NAMES, "--thousands", ",", "--weight", "id")
+    assert "the weight in column 'id' is" in quick("data", "look", "loans.csv", *told).stdout

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -195,13 +196,27 @@ def test_a_group_with_a_comma_or_the_name_na(
 
 
 def test_out_is_tried_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # root may write everywhere, so the system's answer is faked.
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
-    words = ["train", "--data", "nowhere.csv", "--out", str(tmp_path / "deep" / "run")]
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, FairSiloError)
-    assert f"you may not write in {tmp_path}" in str(done.exception)
+    def refused(dir: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(dir))
+
+    train = ["train", "--data", "nowhere.csv", "--out"]
+    out = tmp_path / "deep" / "run"
+    done = CliRunner().invoke(app, [*train, str(out)])
+    assert "is missing" in str(done.exception)
     assert not list(tmp_path.iterdir())
+    # root may write everywhere, so the system's answer is faked.
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    done = CliRunner().invoke(app, [*train, str(out)])
+    assert isinstance(done.exception, FairSiloError)
+    assert f"--out {out} cannot be written (Permission denied)" in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_out_in_a_place_where_nothing_can_be_made() -> None:
+    done = CliRunner().invoke(app, ["train", "--data", "nowhere.csv", "--out", "/proc/nope"])
+    assert isinstance(done.exception, FairSiloError)
+    assert "--out /proc/nope cannot be written" in str(done.exception)
 
 
 def test_data_commands(quick: Program, fairsilo: Program) -> None:

@@ -31,6 +31,23 @@ def test_json_and_silence(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
     assert "no column 'ids'" in quick(*predict, "--keep", "ids").stderr
 
 
+@pytest.mark.parametrize("how", ["--quiet", "--json"])
+def test_silence_hides_no_warning(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path, how: str
+) -> None:
+    copy = loans["label"].map({"0": "open", "1": "paid"})
+    loans.assign(paid=copy).to_csv(tmp_path / "loans.csv", index=False)
+    done = quick(*TRAIN, how, "--decide-at", "0.9999", "--rounds", "1")
+    assert done.returncode == 0
+    assert "warning" not in done.stdout
+    assert done.stdout.startswith("run\n" if how == "--quiet" else "{")
+    for words in (
+        "fairsilo: warning: this model is hardly better", "--drop paid", "column 'paid' alone",
+        "rounds reached",
+    ):  # fmt: skip
+        assert words in done.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairsilo import FedFairClassifier
 from tests.cli.conftest import Program
 
 TRAIN = (
@@ -33,6 +34,18 @@ def test_a_run_is_made_again(quick: Program, loans: pd.DataFrame, tmp_path: Path
     assert done.returncode == 1
     assert "their digest differs" in done.stdout
     assert "another model than run" in done.stdout
+
+
+def test_a_run_made_in_python_names_no_rows(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    rows, held = loans[["x0", "x1"]], {"sensitive_features": loans["group"]}
+    clf = FedFairClassifier(0.1).fit(rows, loans["label"], **held)
+    clf.to_run(tmp_path / "python", rows, loans["label"], **held)
+    for more in ((), ("--data", "loans.csv")):
+        done = quick("rerun", "python", *more)
+        assert done.returncode == 2
+        assert "python was made in Python, where its rows have no name" in done.stderr
 
 
 def test_a_schema_is_kept(quick: Program, loans: pd.DataFrame, tmp_path: Path) -> None:

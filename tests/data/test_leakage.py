@@ -99,3 +99,17 @@ def test_a_run_says_so(tmp_path: Path) -> None:
     )  # fmt: skip
     notes = execute(options, baseline=False).metrics["notes"]
     assert any("'outcome' alone predicts the label" in note for note in notes)
+
+
+def test_a_run_on_doubled_rows_claims_no_unseen_rows(tmp_path: Path) -> None:
+    frame = table()
+    pd.concat([frame, frame]).to_csv(tmp_path / "t.csv", index=False)
+    run = execute(
+        Options(
+            data=str(tmp_path / "t.csv"), label="label", group="group", protected_class="1",
+            client="client", epsilon=0.05,
+        ),
+        baseline=False,
+    )  # fmt: skip
+    assert run.metrics["unseen"] is False
+    assert "provided the model never saw them" in run.metrics["certificate"]["statement"]

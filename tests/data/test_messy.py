@@ -15,8 +15,9 @@ import pytest
 from fairsilo.data import Category, Encoder, EncoderSums, Number, infer_schema, read_table
 from fairsilo.data.columns import as_declared
 from fairsilo.data.dates import days, formats_of, measured
-from fairsilo.data.dialect import Dialect
+from fairsilo.data.dialect import Dialect, remedy_of
 from fairsilo.data.infer import understood, warn_of_codes
+from fairsilo.data.look import look_at
 from fairsilo.data.schema import Date, Schema
 from fairsilo.errors import FairSiloError, FairSiloWarning
 from fairsilo.run import Options
@@ -105,6 +106,21 @@ def test_numbers_with_signs(
     assert values.tolist()[:3] == expected
 
 
+@pytest.mark.parametrize(
+    ("cells", "remedy"),
+    [
+        (["20,667", "26070", "0"], "`thousands` ','"),
+        (["20,667", "1,200,300.5"], "`thousands` ','"),
+        (["0,125", "26070"], "`decimal` ','"),
+        (["20,66", "26070"], "`decimal` ','"),
+    ],
+)
+def test_commas_before_three_digits_are_not_taken_for_decimals(
+    cells: list[str], remedy: str
+) -> None:
+    assert remedy_of(cells) == remedy
+
+
 def test_another_separator(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a;y;sex\n1,5;no;f\n2;yes;m\n")
@@ -168,7 +184,7 @@ def every_fault(folder: Path) -> Path:
         folder / "t.csv",
         empty=[None] * rows,
         when=["01/02/2020", "03/04/2020"] * 20,
-        income=[f"{k},400" for k in range(rows)],
+        income=[f"{k},400" for k in range(1, rows + 1)],
         damaged=[*map(str, range(rows - 1)), "?"],
     )
 
@@ -223,3 +239,151 @@ def test_what_was_named_is_not_doubted() -> None:
     told = as_declared(frame, ["when"], ["id"])
     assert isinstance(understood(told["when"], "when", told=True).feature, Category)
     assert understood(told["id"], "id", told=True).feature == Number(name="id")
+
+
+@pytest.mark.parametrize(
+    ("texts", "doubted"),
+    [(["0.5", "1.0"], True), (["50%", "7%"], True), (["00012", "7"], False), (["1.0", "x"], False)],
+)
+def test_numbers_that_stay_texts_are_named(texts: list[str], doubted: bool) -> None:
+    """As decimals with points under a decimal comma, or a table of texts in memory."""
+    frame = pd.DataFrame({"a": texts * 60, "b": range(0, 360, 3), "g": ["f", "m"] * 60})
+    frame["y"] = ["n", "n", "j", "j"] * 30
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        infer_schema(frame, label="y", group="g")
+    said = any("'a' holds numbers as texts" in str(one.message) for one in told)
+    assert said == doubted
+    look = look_at(frame, label="y", group=("g",))
+    assert any("holds numbers as texts" in one for one in look.suspicious) == doubted
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"), [(["#N/A", "0.5"], "0.5"), (["#N/A", "1,5"], "1,5")], ids=["point", "comma"]
+)
+def test_a_word_for_a_missing_cell_is_no_example(texts: list[str], shown: str) -> None:
+    found = understood(pd.Series(texts * 60), "a")
+    assert f"such as {shown!r}" in found.doubt + found.problem
+
+
+def kept(path: Path, told: Dialect | None = None) -> tuple[pd.DataFrame, Any]:
+    """The table and how its first column is understood."""
+    frame = read_table(path, dialect=told)
+    return frame, understood(frame.iloc[:, 0], str(frame.columns[0]))
+
+
+@pytest.mark.parametrize(
+    ("written", "month"),
+    [
+        *(("%d %b %Y", False), ("%d-%b-%Y", False), ("%d %B %Y", False), ("%d. %B %Y", False)),
+        *(("%b %d, %Y", False), ("%b %Y", True), ("%B %Y", True), ("%Y-%m", True), ("%m/%Y", True)),
+        *(("%d %b %Y 06:00", False), ("%Y%m%d", False)),
+    ],
+)
+def test_dates_with_the_name_of_a_month_or_without_a_day(
+    tmp_path: Path, written: str, month: bool
+) -> None:
+    path = write(tmp_path / "t.csv", when=[day.strftime(written) for day in DAYS])
+    frame, found = kept(path)
+    assert isinstance(found.feature, Date)
+    meant = [day.replace(day=1) if month else day for day in DAYS]
+    part = 0.25 if "06" in written else 0
+    expected = [(day - dt.date(1970, 1, 1)).days + part for day in meant]
+    assert measured(frame, found.feature).tolist() == expected
+    # A silo's file, read by the schema, says the same.
+    schema = Schema(features=(found.feature,), label="y", classes=("a", "b"), group="g", groups=())
+    assert measured(read_table(path, schema), found.feature).tolist() == expected
+
+
+def test_whole_numbers_that_are_days_are_dates_and_are_named() -> None:
+    values = [float(f"{day:%Y%m%d}") for day in DAYS]
+    found = understood(pd.Series([*values, np.nan]), "when")
+    assert found.feature == Date(name="when", format="%Y%m%d")
+    assert "20200131" in found.doubt
+    assert "`number` when" in found.doubt
+    frame = pd.DataFrame({"when": [*values, np.nan]})
+    assert measured(frame, found.feature)[0] == (DAYS[0] - dt.date(1970, 1, 1)).days
+    assert np.isnan(measured(frame, found.feature)[-1])
+    for other in (20150229.0, 18991231.0, 21010101.0, 20150101.5):
+        assert understood(pd.Series([*values, other]), "n").feature == Number(name="n")
+
+
+@pytest.mark.parametrize(
+    ("cells", "remedy", "told", "expected"),
+    [
+        (["19 400", "1 200 300.5", "7"], "`thousands` ' '", {"thousands": " "}, 1200300.5),
+        (["19\u202f400", "1\u00a0200\u2009300", "7"], "' '", {"thousands": " "}, 1200300),
+        (["19'400", "1'200'300", "7"], '`thousands` "\'"', {"thousands": "'"}, 1200300),
+        (["19 400,5", "1 234,5", "7"], "`decimal` ',' `thousands` ' '",
+         {"thousands": " ", "decimal": ","}, 1234.5),
+        (["1.234.567", "12.000.000", "7"], "`decimal` ',' `thousands` '.'",
+         {"thousands": ".", "decimal": ","}, 12e6),
+    ],
+)  # fmt: skip
+def test_other_signs_between_thousands(
+    tmp_path: Path, cells: list[str], remedy: str, told: dict[str, str], expected: float
+) -> None:
+    path = write(tmp_path / "t.csv", x=[*cells, "7"])
+    problem = kept(path)[1].problem
+    assert remedy in problem
+    assert "`category` x" in problem
+    frame, found = kept(path, Dialect(**told))
+    assert found.feature == Number(name="x")
+    assert frame["x"].iloc[1] == expected
+
+
+def test_many_numbers_with_spaces_are_not_taken_for_remarks(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", x=[f"{k} 400" for k in range(1, 1001)] + ["7 401"] * 200)
+    path.write_text(path.read_text().replace("1000 400", "1 000 400"))
+    assert "give `thousands` ' '" in kept(path)[1].problem
+    path = write(tmp_path / "u.csv", x=[f"{k % 999 + 1} {400 + k // 999}" for k in range(1200)])
+    assert "give `thousands` ' '" in kept(path)[1].problem
+
+
+@pytest.mark.parametrize(
+    "cells", [["$101", "-$7.5", "$ 1e3", "NA"], ["101 €", "-7.5€", "1000", ""], ["£101", "£-7.5"]]
+)
+def test_signs_of_money_are_read(tmp_path: Path, cells: list[str]) -> None:
+    frame, found = kept(write(tmp_path / "t.csv", x=[*cells, *cells]))
+    assert found.feature == Number(name="x")
+    assert frame["x"].tolist()[:2] == [101, -7.5]
+
+
+def test_money_of_two_kinds_is_no_quantity(tmp_path: Path) -> None:
+    found = kept(write(tmp_path / "t.csv", x=["$5", "€5", "$7", "€8"]))[1]
+    assert isinstance(found.feature, Category)
+    assert "numbers as texts, such as '$5'" in found.doubt
+    assert (
+        "give `thousands` ','" in kept(write(tmp_path / "u.csv", x=["$1,200", "$7"] * 2))[1].problem
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "said"), [(868, 3000, True), (868, 9000, False), (50, 200, False)]
+)
+def test_a_category_of_very_many_texts_is_named(count: int, rows: int, said: bool) -> None:
+    found = understood(pd.Series([f"week {k % count}" for k in range(rows)]), "when")
+    assert isinstance(found.feature, Category)
+    assert ("868 different texts in 3,000 rows" in found.doubt) == said
+    assert ("2024-01-31" in found.doubt and "`drop` when" in found.doubt) == said
+    assert bool(found.remark) == said
+
+
+def test_whole_numbers_that_never_repeat_are_named() -> None:
+    draw = np.random.default_rng(0)
+    ids = draw.choice(10**8, size=400, replace=False)
+    found = understood(pd.Series(ids), "id")
+    assert found.feature == Number(name="id")
+    assert "all different" in found.doubt
+    assert "`drop` id" in found.doubt
+    assert understood(pd.Series([*ids, np.nan]), "id").doubt
+    for other in (ids[:200], [*ids, ids[0]], ids / 3):
+        assert not understood(pd.Series(other), "x").doubt
+    assert not understood(pd.Series(ids), "id", told=True).doubt
+
+
+def test_the_example_of_a_number_that_cannot_be_read_is_one() -> None:
+    cells = pd.Series(["#N/A N/A", "12 €", "1 234", "2 345 €"])
+    assert understood(cells, "pay").problem.startswith(
+        "column 'pay' holds numbers with signs between digits, such as '1 234'; give `thousands` "
+    )

@@ -28,6 +28,8 @@ from fairsilo.cli.flags import as_typed
 from fairsilo.errors import FairSiloError
 
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+USAGE = 2
+"""The exit code where there is no such command or option."""
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -56,6 +58,28 @@ def steps(text: str) -> Iterator[Step]:
                 yield Step(kind, command, shown or None)
 
 
+LINE = re.compile(r"^[ \t]*(?:\$ |exec )?(fairsilo [^#\n`]*)", re.MULTILINE)
+
+
+def section(text: str, title: str) -> str:
+    """What stands under a heading of the second level."""
+    return text.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def lines_of(text: str) -> list[str]:
+    """The commands at the beginning of a line of code, without their remarks."""
+    code = re.sub(r"\\\n\s*", " ", text)
+    return [" ".join(found.split()) for found in LINE.findall(code)]
+
+
+def shown(text: str) -> list[str]:
+    """The commands of a page that are not in its runnable blocks."""
+    rest = FENCE.sub(
+        lambda block: "" if block[1] in ("console", "python", "text") else block[0], text
+    )
+    return lines_of(rest)
+
+
 def run(step: Step, names: dict[str, Any]) -> str:
     """Run the step and return its output."""
     if step.kind == "python":
@@ -69,6 +93,7 @@ def run(step: Step, names: dict[str, Any]) -> str:
         return f"fairsilo: {as_typed(str(done.exception))}\n"
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
+    assert done.exit_code != USAGE, f"{step.source}\n{done.output}"
     return done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,24 +13,30 @@ from typer.main import get_command
 
 from fairsilo.cli import app
 from fairsilo.network.ops import texts
+from tests.docs.pages import lines_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LINE = re.compile(r"^[ \t]*(?:\$ |exec )?(fairsilo [^#\n`]*)", re.MULTILINE)
 INLINE = re.compile(r"`(fairsilo [^`#]*)`")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def commands(text: str) -> Iterator[str]:
     """The commands in a text: at the beginning of a line of code, or in backticks."""
-    code = re.sub(r"\\\n\s*", " ", text)
-    for found in (*LINE.findall(code), *INLINE.findall(code)):
+    yield from lines_of(text)
+    for found in INLINE.findall(re.sub(r"\\\n\s*", " ", text)):
         yield " ".join(found.split())
+
+
+@functools.cache
+def program() -> Any:
+    """All commands; gathering them takes a while."""
+    return get_command(app)
 
 
 def wrong(line: str) -> str:
     """What does not exist in a command; nothing where all does, or it is no command."""
-    command: Any = get_command(app)
+    command = program()
     words = line.split()[1:]
     path = ["fairsilo"]
     while words and getattr(command, "commands", None):
@@ -45,7 +52,7 @@ def wrong(line: str) -> str:
 def is_command(line: str) -> bool:
     """Whether a line that begins with the program's name calls it."""
     words = line.split()
-    return len(words) > 1 and words[1] in get_command(app).commands  # type: ignore[attr-defined]
+    return len(words) > 1 and words[1] in program().commands
 
 
 @pytest.mark.slow

@@ -188,6 +188,25 @@ def test_honest_local_epochs_are_plausible_where_the_loss_is_large() -> None:
     assert "negative" in question.implausible(problem, -reduce(add, parts), known)
 
 
+@pytest.mark.parametrize("work", [Work(3), Work(1, 1), Work(2, 7), Work(2, 500)])
+def test_local_epochs_lead_as_far_as_rows_allow_and_no_further(work: Work) -> None:
+    rng = np.random.default_rng(11)
+    claimed = NOTIONS["demographic-parity"].constraints(comparisons([0, 1], "pairs"), [1], 2)
+    for constraints in ((Dgeo(a=0, b=1, c=1),), claimed):
+        problem = posed("lr", 2, constraints=constraints, work=work, solver=Agp())
+        for k in range(6):
+            table = rows(rng, 2)
+            counts = reduce(add, answers(problem, Counts(), table)[0])
+            theta = (0.0, 0.1, 30.0)[k % 3] * rng.standard_normal(problem.model.size)
+            mu = (k % 2) * rng.standard_normal(len(constraints))
+            question = Round(theta, mu, "lagrangian", counts, turn=k)
+            accept(problem, question, table)
+        parts, known = answers(problem, question, table)
+        total: Floats = reduce(add, parts)
+        total[-1] = 1e5
+        assert "further than any rows" in question.implausible(problem, total, known)
+
+
 def test_a_hessian_is_bounded_where_a_row_of_a_gap_may_weigh_anything() -> None:
     rng = np.random.default_rng(10)
     table, problem = rows(rng, 2), posed("lr", 2, estimator="mean", weighted=True)

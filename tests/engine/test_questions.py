@@ -64,8 +64,8 @@ EACH = pytest.mark.parametrize("name", CASES)
 def test_no_question_is_forgotten() -> None:
     own = ("fairsilo.question", "fairsilo.method")
     known = {kind for kind, one in QUESTIONS.items() if one.__module__.startswith(own)}
-    # Of rows in steps: tests/run/test_additive.py.
-    stepped = {"histogram", "crossings"}
+    # Of rows in steps: tests/run/test_additive.py, test_private_additive.py.
+    stepped = {"histogram", "noisy-histogram", "crossings"}
     assert known == {case.question().kind for case in CASES.values()} | stepped
 
 
@@ -240,6 +240,10 @@ def test_an_audit_leaves_small_cells_out() -> None:
     assert shown[:8].sum() == len(first.train)
     assert not hidden[:8].any()
     np.testing.assert_array_equal(hidden[16:20], np.ones(4))
+    # The certificate of a training run is of all test rows.
+    _, test = Evaluate(THETA).read(PROBLEM, shown)
+    assert test.tally.counts.sum() == len(first.test.y)
+    assert not test.hidden.any()
 
 
 @pytest.mark.parametrize("measure", ["loss", "rate"])
@@ -287,10 +291,13 @@ def test_multipliers_stay_in_the_silo_and_step_once_a_turn() -> None:
     want, again = value(stepped, 40.0)
     for _ in range(2):
         assert later.answer(problem, silo)[0] == pytest.approx(want)
-    kept = np.frombuffer(silo.memory["multipliers"])
-    np.testing.assert_allclose(kept, stepped)
+    np.testing.assert_allclose(silo.memory["1"], [40.0, *stepped])
     want, _ = value(again, 40.0)
     assert replace(later, turn=2).answer(problem, silo)[0] == pytest.approx(want)
+    # What was asked before a turn is answered as it was.
+    assert later.answer(problem, silo)[0] == pytest.approx(value(stepped, 40.0)[0])
+    with pytest.raises(Unfit, match="no multipliers of the turn before"):
+        replace(later, turn=4).answer(problem, silo)
     # Another training begins without multipliers.
     assert asked.answer(problem, silo)[0] == pytest.approx(value(none, 10.0)[0])
 

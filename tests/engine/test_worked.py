@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairsilo.arrays import Floats
+from fairsilo.engine.epochs import fits
 from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.question.base import Work
@@ -52,6 +53,20 @@ def test_it_is_fedavg(engine: str, epochs: int, batch: int | None) -> None:
     )
     outcome = METHODS["fedavg"](problem, silos).outcome
     np.testing.assert_allclose(outcome.theta, printed(5, epochs, batch), atol=1e-12)
+
+
+def test_one_large_client_among_small_ones_is_not_filled_up() -> None:
+    """Tables as long as the longest would be mostly filling: the silos answer one by one."""
+    uneven = biased(1, [2, 2, 2, 2, 2, 60])
+    ended = []
+    for engine in ("pooled", "clientwise"):
+        problem, silos = posed(
+            uneven, engine=engine, solver=Agp(), rounds=3, estimator="pooled", work=Work(2, 8)
+        )
+        ended.append(METHODS["fedavg"](problem, silos).outcome.theta)
+    np.testing.assert_array_equal(ended[0], ended[1])
+    assert not fits(uneven, np.ones(70))
+    assert fits(biased(1, SIZES), np.ones(125))
 
 
 def test_one_epoch_over_all_rows_is_the_papers_solver() -> None:

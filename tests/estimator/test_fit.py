@@ -124,10 +124,14 @@ def test_numeric_groups_and_classes_are_named_as_the_user_does() -> None:
     t = table()
     s = t.group.map({"g0": 10, "g1": 9}).to_numpy()
     clf = FedFairClassifier(protected_class=True, groups=[10, 9])
+    t.X.pop("group")
     clf.fit(t.X, (t.y == "1").to_numpy(), sensitive_features=s)
     assert list(clf.groups_) == ["9", "10"]
     assert list(clf.constraints_["pair"]) == ["10 - 9"]
     assert set(clf.predict(t.X)) == {True, False}
+    clf.fit(t.X, (t.y == "1").to_numpy(), sensitive_features=pd.Series(s, name="female"))
+    assert list(clf.constraints_["pair"]) == ["female=10 - female=9"]
+    assert clf._described["schema"]["group"] == "female"
 
 
 @pytest.mark.slow

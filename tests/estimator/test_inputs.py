@@ -62,6 +62,7 @@ def test_wrong_parameters(parameters: dict[str, Any], error: type[Exception], te
         ({"sensitive_features": np.zeros((120, 1, 1))}, "3 dimensions"),
         ({"sensitive_features": T.group.map(lambda _: "g0")}, "only one group to compare, 'g0'"),
         ({"sensitive_features": T.group.where(T.group == "g0")}, "only one group to compare"),
+        ({"sensitive_features": np.arange(120) % 40}, "40 different numbers, too many groups"),
         ({"clients": T.client[:-1]}, "clients has 119 rows but X has 120"),
         ({"clients": "silo0"}, "clients must have one dimension"),
         ({"clients": T.client.where(T.client != "silo1")}, "'clients' is empty in 40 rows"),
@@ -116,6 +117,7 @@ def test_a_gap_that_no_row_measures_is_not_a_number() -> None:
     assert list(clf.constraints_["D"].isna()) == [False, True, True]
 
 
+@pytest.mark.filterwarnings("ignore:column 'group' says the same as who holds the row")
 def test_no_client_has_both_groups() -> None:
     with pytest.raises(ValueError, match="use `estimator` pooled"):
         FedFairClassifier(estimator="mean").fit(
@@ -171,6 +173,6 @@ def test_arrays_of_objects_lists_and_columns_without_names_are_the_same_rows() -
 
 def test_the_index_of_a_series_does_not_count() -> None:
     clf = FedFairClassifier().fit(T.X, T.y, **T.extra)
-    moved = pd.Series(T.group.to_numpy(), index=T.group.index[::-1])
+    moved = pd.Series(T.group.to_numpy(), index=T.group.index[::-1], name="group")
     other = FedFairClassifier().fit(T.X, T.y, sensitive_features=moved, clients=T.client)
     np.testing.assert_array_equal(clf.predict_proba(T.X), other.predict_proba(T.X))

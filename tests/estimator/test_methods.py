@@ -95,3 +95,18 @@ def test_two_groups_only() -> None:
         FedFairClassifier(method="eo").fit(t.X, t.y, **t.extra)
     clf = FedFairClassifier(method="eo", groups=["g0", "g2"]).fit(t.X, t.y, **t.extra)
     assert set(clf.predict(t.X, sensitive_features=t.group)) <= {"0", "1"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_local_epochs_and_batches() -> None:
+    t = table(120)
+    local = FedFairClassifier(method="fedavg", local_epochs=2, batch=16, max_rounds=3)
+    plain = FedFairClassifier(method="fedavg", solver="agp", max_rounds=3)
+    losses = [one.fit(t.X, t.y, **t.extra).history_["loss"].iloc[-1] for one in (local, plain)]
+    assert local.n_iter_ == 3
+    # Two epochs of small steps go further than one step over all rows.
+    assert losses[0] < losses[1]
+    with pytest.raises(TypeError, match=r"batch is 1\.5: give None or a number of rows"):
+        local.set_params(batch=1.5).fit(t.X, t.y, **t.extra)
+    with pytest.raises(ValueError, match="are for fedfair and fedavg and not for lco"):
+        FedFairClassifier(method="lco", local_epochs=2).fit(t.X, t.y, **t.extra)

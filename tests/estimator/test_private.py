@@ -11,6 +11,7 @@ import pytest
 
 import fairsilo
 from fairsilo import FedFairClassifier
+from fairsilo.estimator.settings import options_of
 from fairsilo.run import Options, execute, save
 from tests.estimator.data import table
 from tests.network.silos import bounded
@@ -73,6 +74,7 @@ def test_without_noise_it_is_the_private_run(
     back = fairsilo.load(tmp_path / "run")
     assert back.dp_ == run.metrics["dp"]
     assert back.dp_epsilon == 8.0
+    assert tuple(back.dp_split) == Options.dp_split
     assert back.bounds["x0"] == (-5.0, 5.0), "a fit anew is as private as the run was"
     assert (back.classes, back.client_names) == ([0, 1], SILOS)
 
@@ -107,11 +109,21 @@ def test_one_client_adds_all_of_the_noise() -> None:
         ({"estimator": "mean"}, "use `estimator` pooled"),
         ({"method": "lco"}, "`method` lco has no differential privacy"),
         ({"dp_epsilon": 0.01}, "too few training rows"),
+        ({"dp_clip": 0.0}, "`dp_clip` is 0"),
+        ({"dp_split": (0.5, 0.5)}, r"dp_split is \(0.5, 0.5\): give three shares"),
+        ({"dp_split": [0.5, 0.5, 0.5]}, "add up to 1"),
     ],
 )
 def test_mistakes_get_one_sentence(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         private(**given).fit(ROWS.X, ROWS.y, **ROWS.extra)
+
+
+def test_clip_and_shares_are_those_of_the_run() -> None:
+    found = options_of(private(dp_clip=2, dp_split=[0.2, 0.5, 0.3]).get_params())
+    assert (found.dp_clip, found.dp_split) == (2.0, (0.2, 0.5, 0.3))
+    usual = options_of(private().get_params())
+    assert (usual.dp_clip, usual.dp_split) == (Options.dp_clip, Options.dp_split)
 
 
 def extra(**cells: Any) -> tuple[pd.DataFrame, Any, Any, Any]:
@@ -122,7 +134,7 @@ def extra(**cells: Any) -> tuple[pd.DataFrame, Any, Any, Any]:
         if name in cells:
             row[name] = cells[name]
     y = pd.Series([*ROWS.y, cells["y"]])
-    groups = pd.Series([*ROWS.extra["sensitive_features"], cells["group"]])
+    groups = pd.Series([*ROWS.extra["sensitive_features"], cells["group"]], name="group")
     clients = pd.Series([*ROWS.extra["clients"], cells["client"]])
     return pd.concat([ROWS.X, row], ignore_index=True).infer_objects(), y, groups, clients
 

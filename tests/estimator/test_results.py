@@ -68,6 +68,10 @@ def test_a_run_folder_a_report_and_a_card_of_rows_that_were_held_back(tmp_path: 
     page = clf.report(rows.X[test], rows.y[test], **held)
     assert "provided the model never saw them" in page.html
     assert "that the model did not see, its" not in page.html
+    # Nobody knows whether training saw rows that are given later.
+    assert "rows given for testing" in page.html
+    assert "rows it never saw" not in page.html
+    assert any("looks better than it is" in note for note in metrics["notes"])
     assert page.html == (tmp_path / "run" / "report.html").read_text()
     assert page._repr_html_().startswith("<iframe")
     assert clf.card(rows.X[test], rows.y[test], **held).startswith("#")

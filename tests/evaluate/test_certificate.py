@@ -12,9 +12,10 @@ import pytest
 
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.betting import wagers_on
-from fairsilo.evaluate.certificate import ASSUMES, FEWEST, KINDS, Names, radii, refuse
+from fairsilo.evaluate.certificate import ASSUMES, KINDS, Names, radii, refuse
 from fairsilo.evaluate.certificate import certify as certify_any
 from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.intervals import FEWEST
 from fairsilo.fairness import Dgeo
 
 PAIRS = (Dgeo(0, 1, 1),)

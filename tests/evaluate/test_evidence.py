@@ -99,7 +99,7 @@ def test_without_losses_or_rows_figures_are_none() -> None:
     y, s, predicted, loss, silo = rows(3)
     table = (y, np.where(s == 2, 1, s), predicted, np.full_like(loss, np.nan), silo)
     evidence = reduce(add, (Evidence.of_silo(one, PAIRS) for one in silos_of(table)))
-    found = Auditor(PAIRS, NAMES, draws=10).findings(evidence)
+    found = Auditor(PAIRS, NAMES, draws=10, fewest=2).findings(evidence)
     assert found["dgeo"]["pooled"] == {"value": None, "normal": None, "chebyshev": None}
     assert found["deo"]["pooled"]["value"] is None
     first = found["pairs"][0]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairsilo.evaluate.intervals import (
+    FEWEST,
     Interval,
     Moments,
     chebyshev_gap,
@@ -94,7 +95,7 @@ def test_normal_gap_is_the_textbooks() -> None:
 
 def test_chebyshev_by_hand() -> None:
     # Var = 3^2/9 + 4^2/16 = 2 with m - 1 = 9 and 16, r = sqrt(2 / 0.05) = sqrt(40).
-    interval = chebyshev_gap(Moments(10, 1.0, 3.0), Moments(17, 0.5, 4.0))
+    interval = chebyshev_gap(Moments(10, 1.0, 3.0), Moments(17, 0.5, 4.0), fewest=2)
     assert interval is not None
     assert (interval.low, interval.high) == pytest.approx(
         (0.5 - math.sqrt(40), 0.5 + math.sqrt(40))
@@ -156,8 +157,16 @@ def test_undefined_is_none() -> None:
     assert wilson(0, 0) is None
     assert newcombe(0, 0, 1, 2) is None
     assert newcombe(1, 2, 0, 0) is None
-    assert normal_gap(one, many) is None
-    assert chebyshev_gap(many, one) is None
+    assert normal_gap(one, many, fewest=1) is None
+    assert chebyshev_gap(many, one, fewest=1) is None
+
+
+def test_an_estimated_variance_says_nothing_of_few_rows() -> None:
+    few, enough = Moments(FEWEST - 1, 0.5, 0.1), Moments(FEWEST, 0.5, 0.1)
+    for gap in (normal_gap, chebyshev_gap):
+        assert gap(few, enough) is None
+        assert gap(enough, few) is None
+        assert gap(enough, enough) is not None
 
 
 def test_within_and_beyond_are_not_each_others_negation() -> None:

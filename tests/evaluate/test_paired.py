@@ -91,3 +91,86 @@ def test_intervals_of_gaps_hold_as_often_as_they_say() -> None:
         assert found is not None
         held += found.interval.low <= 0.1 <= found.interval.high
     assert 0.93 <= held / 600 <= 0.975
+
+
+def test_a_weighted_change_by_hand() -> None:
+    d, w = np.array([1.0, 4.0, -2.0]), np.array([2.0, 1.0, 1.0])
+    found = mean_change(d, w)
+    assert found is not None
+    # Mean (2 + 4 - 2) / 4 = 1; residuals w (d - 1) = 0, 3, -3; 3/2 (9 + 9) / 16.
+    assert found.value == pytest.approx(1.0)
+    half = stats.t.ppf(0.975, 16 / 6 - 1) * math.sqrt(1.5 * 18 / 16)
+    assert found.interval.high == pytest.approx(1 + half)
+
+
+def test_equal_weights_are_as_none() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=30), rng.normal(size=9)
+    plain, weighed = mean_gap_change(a, b), mean_gap_change(a, b, [np.full(30, 3.0), np.ones(9)])
+    assert plain is not None
+    assert weighed is not None
+    assert weighed.p == pytest.approx(plain.p)
+    assert weighed.interval.low == pytest.approx(plain.interval.low)
+
+
+@pytest.mark.parametrize("flips", [(6, 1), (0, 0)])
+def test_equal_weights_of_rates_are_as_none(flips: tuple[int, int]) -> None:
+    a, b = hits(10, *flips, 13), hits(30, *flips, 12)
+    weights = [np.full(len(a[0]), 3.0), np.full(len(b[0]), 0.7)]
+    for plain, weighed in (
+        (rate_change(*a), rate_change(*a, weights[0])),
+        (rate_gap_change(a, b), rate_gap_change(a, b, weights)),
+    ):
+        assert plain is not None
+        assert weighed is not None
+        assert (weighed.value, weighed.p) == pytest.approx((plain.value, plain.p))
+        told, wanted = weighed.interval, plain.interval
+        assert (told.low, told.high) == pytest.approx((wanted.low, wanted.high))
+
+
+def test_where_no_row_flips_unequal_weights_have_an_interval_by_hand() -> None:
+    new, old = hits(2, 0, 0, 2)
+    w = np.array([1.0, 2.0, 3.0, 2.0])
+    rows = 8**2 / 18
+    half = 1.959964 * math.sqrt(2 / (rows + 2) ** 2)
+    found, gap = rate_change(new, old, w), rate_gap_change((new, old), (new, old), [w, w])
+    assert found is not None
+    assert gap is not None
+    assert (found.value, found.p, gap.value, gap.p) == (0.0, 1.0, 0.0, 1.0)
+    assert found.interval.high == pytest.approx(half)
+    assert gap.interval.high == pytest.approx(half * math.sqrt(2))
+
+
+def test_weighted_rates_by_hand() -> None:
+    new, old = hits(1, 2, 1, 1)
+    w = np.array([1.0, 2.0, 2.0, 2.0, 1.0])
+    found = rate_change(new, old, w)
+    assert found is not None
+    assert found.value == pytest.approx((4 - 2) / 8)
+    # Three flips that weigh alike: 1 and 2, of which at most 1 in (1 + 3) / 2^3 cases.
+    assert found.p == 1.0
+    more = 14 / 8
+    total = 8 + 2 * more
+    m = 2 / total
+    rows = [(1, 0), (2, 1), (2, 1), (2, -1), (1, 0), (more, 1), (more, -1)]
+    error = math.sqrt(sum((one * (d - m)) ** 2 for one, d in rows)) / total
+    assert found.interval.high == pytest.approx(m + 1.959964 * error)
+
+
+def test_one_row_that_outweighs_all_others_says_nothing() -> None:
+    d = np.array([0.1, 0.2, 0.3])
+    assert mean_change(d, np.array([1.0, 1e6, 1.0])) is None
+
+
+def test_weighted_intervals_hold_as_often_as_they_say() -> None:
+    """Rows are drawn by 1 / weight: the weighted change is that of the population."""
+    rng, held = np.random.default_rng(4), 0
+    for _ in range(400):
+        rare = rng.random(160) < 0.2  # half of the population, a fifth of the sample
+        w = np.where(rare, 4.0, 1.0)
+        old = rng.random(160) < 0.5
+        flips = rng.random(160) < np.where(rare, 0.2, 0.04)
+        found = rate_change(old | flips, old, w)
+        assert found is not None
+        held += found.interval.low <= 0.5 * (0.2 * 0.5 + 0.04 * 0.5) <= found.interval.high
+    assert 0.92 <= held / 400 <= 0.98

@@ -35,12 +35,15 @@ def test_by_the_ends_of_both_intervals() -> None:
     assert found["met"] is None
 
 
-@pytest.mark.parametrize("rows", [2, 10, 30, 100])
+@pytest.mark.parametrize("rows", [2, 10, 30, 100, 1000])
 def test_it_holds_as_often_as_promised(rows: int) -> None:
     """Over all outcomes of both groups, exactly."""
     level = 0.8
     ends = [clopper_pearson(h, rows, level) for h in range(rows + 1)]
-    bound = np.array([[gap_bound(a, b) for b in ends] for a in ends])
+    low, high = np.array([(one.low, one.high) for one in ends]).T
+    above = np.subtract.outer(high, low)
+    bound = np.maximum(above, above.T)
+    assert bound[1, 0] == gap_bound(ends[1], ends[0])
     for p, q in ((0.5, 0.5), (0.02, 0.3), (0.9, 0.97), (0.0, 1.0)):
         holds = bound >= abs(p - q) - 1e-12
         chance = binom.pmf(range(rows + 1), rows, p) @ holds @ binom.pmf(range(rows + 1), rows, q)
@@ -81,6 +84,48 @@ def test_the_rows_that_are_said_to_settle_it_do() -> None:
     kept = certified(tally((90_000, 150_000), (90_100, 150_000)), Dgeo(0, 1, 1), limit=0.05)
     assert kept["met"] is True
     assert "certified." in statement(kept, 300_000, 0.95)
+
+
+def test_a_mixture_of_cells_is_bounded_only_where_no_silo_left_one_out() -> None:
+    """Of classes, and of groups; a cell of another group or class is no matter."""
+    seen = tally((30, 50), (150, 200), (9, 10))
+    elsewhere, here = np.zeros((2, 3, 2), np.int64)
+    elsewhere[2, 0], here[1, 1] = 3, 3
+    mixtures = [Gap((0,), (1,), (0, 1)), Gap((0,), (1, 2), (1,)), Gap((0,), (1,), (0, 1), claim=1)]
+    for one in mixtures:
+        free, kept, cut = (
+            certify_rates(seen, [one], GROUPS, CLASSES, 1.0, hidden=hidden)
+            for hidden in (None, elsewhere, here)
+        )
+        assert free == kept
+        assert (free["met"], cut["met"]) == (True, None)
+        assert (cut["bound"], cut["lines"]) == (None, [])
+        assert str(cut["why"]).startswith("3 cells")
+    within = certify_rates(seen, [Dgeo(0, 1, 1)], GROUPS, CLASSES, 1.0, hidden=here)
+    assert within == certify_rates(seen, [Dgeo(0, 1, 1)], GROUPS, CLASSES, 1.0)
+
+
+def test_bounds_of_added_audits_hold_at_all_times_together() -> None:
+    """Shares of a prediction, looked at often: the bound of one time fails too often."""
+    rng, true, level = np.random.default_rng(0), 0.2, 0.5
+    shares = Gap((0,), (1,), (0, 1), claim=1)
+    looks = np.unique(np.geomspace(5, 3000, 40).astype(int))
+    streams, missed = 60, {0: 0, 1: 0}
+    for _ in range(streams):
+        said = np.cumsum(rng.random((2, 3000)) < [[0.6], [0.6 - true]], axis=1)
+        for audits in missed:
+            for n in looks:
+                counts = np.zeros((2, 2, 2), np.int64)
+                counts[:, 0, 1] = said[:, n - 1]
+                counts[:, 1, 0] = n - said[:, n - 1]
+                seen = Tally(counts, np.zeros((2, 2)), np.zeros((2, 2)))
+                bound = certify_rates(
+                    seen, [shares], GROUPS[:2], CLASSES, None, level, None, audits
+                )
+                if bound["bound"] < true:
+                    missed[audits] += 1
+                    break
+    assert missed[1] <= (1 - level) * streams < missed[0]
 
 
 def test_without_rows_there_is_no_certificate() -> None:

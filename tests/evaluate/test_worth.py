@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,3 +74,18 @@ def test_a_run_and_the_estimator_say_so(tmp_path: Path) -> None:
     assert any(note.startswith("no limit binds") for note in run.metrics["notes"])
     with pytest.warns(FairSiloWarning, match="on the training rows the model is hardly better"):
         FedFairClassifier().fit(frame[["x"]], frame["y"], sensitive_features=frame["sex"])
+
+
+def test_a_limit_just_above_the_gap_does_not_bind(tmp_path: Path) -> None:
+    frame = rare()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    told: dict[str, Any] = {
+        "data": str(tmp_path / "t.csv"), "label": "y", "protected_class": "yes", "group": "sex",
+        "client": "bank",
+    }  # fmt: skip
+    free = execute(Options(method="fedavg", **told), baseline=False)
+    gap = free.metrics["train"]["dgeo_pooled"]
+    for factor, idle in ((1.001, True), (0.999, False)):
+        run = execute(Options(epsilon=factor * gap, **told), baseline=False)
+        notes = run.metrics["notes"]
+        assert any(note.startswith("no limit binds") for note in notes) == idle

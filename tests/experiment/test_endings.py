@@ -36,6 +36,13 @@ def at(table: pd.DataFrame, setting: float) -> pd.DataFrame:
     return table[(table["split"] == "test") & (table["setting"] == setting)]
 
 
+def test_a_method_of_which_all_trainings_are_lost_has_not_converged() -> None:
+    lost = without_lost(trained(status="diverged"))
+    none = lost[lost["setting"] == best_setting(lost, "test")]
+    told = ending(none, trained())
+    assert (told["ending"], told["converged"]) == ("diverged", False)
+
+
 @pytest.mark.parametrize(
     "end",
     [

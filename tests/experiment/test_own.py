@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairsilo.cli.experiment import _cell
 from fairsilo.cli.shared_options import OPTIONS, TABLE
+from fairsilo.cli.studies import cell_of
 from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
-from fairsilo.evaluate.intervals import LEVEL, newcombe
+from fairsilo.evaluate.intervals import LEVEL, newcombe, wilson
 from fairsilo.experiment.cell import (
     Draw,
     check_measurable,
+    constant_rows,
     hold_out,
     prepare_cell,
     refused,
     run_local,
+    run_method,
 )
 from fairsilo.experiment.details import group_rates, intervals
-from fairsilo.experiment.grid import METHODS, Cell, local_title, settings
+from fairsilo.experiment.grid import METHODS, Cell, local_title, settings, solver_of
 from fairsilo.experiment.page_parts import about
+from fairsilo.experiment.reproduce import Tables
 from fairsilo.experiment.summary import compare_summary
 from fairsilo.question.base import Work
+from fairsilo.run import Options, execute
+from fairsilo.solver.penalty import Penalty
 from tests.cli.conftest import Program
 
 
@@ -42,17 +48,17 @@ def own(tmp_path: Path) -> Cell:
     table = make_table(rows=600, silos=3, groups=3, seed=1)
     table.to_csv(tmp_path / "own.csv", index=False)
     columns = {"label": "label", "group": "group", "protected_class": "1", "client": "client"}
-    return _cell(given(data=str(tmp_path / "own.csv"), **columns), "lr")
+    return cell_of(given(data=str(tmp_path / "own.csv"), **columns), "lr")
 
 
 def test_only_the_papers_own_options_are_its_cells() -> None:
-    assert _cell(given(data="adult"), "lr").name == "adult-lr-iid"
-    assert _cell(given(data="adult", partition="skewed", data_dir=Path("x")), "mlp").own is None
-    other = _cell(given(data="adult", clients=7), "lr")
+    assert cell_of(given(data="adult"), "lr").name == "adult-lr-iid"
+    assert cell_of(given(data="adult", partition="skewed", data_dir=Path("x")), "mlp").own is None
+    other = cell_of(given(data="adult", clients=7), "lr")
     assert other.own is not None
     assert other.options(3).clients == 7
     assert other.options(3).seed == 3
-    assert _cell(given(data="adult", partition="dirichlet"), "lr").own is not None
+    assert cell_of(given(data="adult", partition="dirichlet"), "lr").own is not None
     for method in METHODS:
         assert settings(other, method)
 
@@ -112,7 +118,7 @@ def test_a_page_says_what_seeds_mean(own: Cell) -> None:
 def test_fedavg_with_local_epochs_has_a_row_of_its_own(
     own: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairsilo.experiment.cell.LOCAL_ROUNDS", 3)
+    monkeypatch.setattr("fairsilo.experiment.grid.LOCAL_ROUNDS", 3)
     assert local_title(Work(5)) == "FedAvg (E=5)"
     title = local_title(Work(2, 16))
     assert title == "FedAvg (E=2, B=16)"
@@ -127,6 +133,29 @@ def test_fedavg_with_local_epochs_has_a_row_of_its_own(
 
 
 @pytest.mark.slow
+def test_additive_models_are_compared_as_they_are_trained(own: Cell, tmp_path: Path) -> None:
+    """Each draw has pairs and a penalty of its own; validation rows had no say in them."""
+    assert own.own is not None
+    two = replace(own.own, model="additive", pairs=1, groups=("g0", "g1"))
+    asked = replace(own, model="additive", own=two)
+    tables = Tables(asked, None, range(1))
+    (draw,), (held,) = tables.full, tables.held
+    solver = solver_of("fast", asked)
+    (row,) = run_method(asked, "fedfair", (0.1,), solver, [draw])
+    trained = execute(replace(asked.options(0), epsilon=0.1), baseline=False)
+    assert row["loss"] == pytest.approx(float(trained.trained.outcome.last.loss), abs=1e-7)
+    assert row["accuracy"] == pytest.approx(trained.metrics["test"]["accuracy"])
+    assert draw.prepared.encoder_width > draw.plain.encoder_width
+    assert isinstance(held.penalty, Penalty)
+    assert isinstance(draw.penalty, Penalty)
+    assert held.penalty.strengths != draw.penalty.strengths
+    assert held.plain.encoder == draw.plain.encoder
+    other, *_ = run_method(asked, "eo", (0.0,), solver, [draw])
+    assert other["accuracy"] > 0.5
+    assert "st has none of that" in refused(asked, "st", draw)
+
+
+@pytest.mark.slow
 def test_a_sweep_of_an_own_table(own: Cell, quick: Program, tmp_path: Path) -> None:
     done = quick(
         "sweep", "--data", "own.csv", "--label", "label", "--group", "group", "--protected-class",
@@ -138,3 +167,27 @@ def test_a_sweep_of_an_own_table(own: Cell, quick: Program, tmp_path: Path) -> N
     assert swept.filter(like="rate: ").shape[1] == 3
     page = (tmp_path / "swept" / "report.html").read_text()
     assert "--client client" in page
+
+
+@pytest.mark.slow
+def test_weights_of_rows_and_classes_are_those_of_train(tmp_path: Path) -> None:
+    table = make_table(rows=400, silos=3, seed=1).assign(times=1 + np.arange(400) % 3)
+    table.to_csv(tmp_path / "own.csv", index=False)
+    said: dict[str, Any] = {
+        "label": "label", "group": "group", "protected_class": "1", "client": "client",
+        "weight": "times", "class_weight": "1=2", "data": str(tmp_path / "own.csv"),
+    }  # fmt: skip
+    cell = cell_of(given(**said), "lr")
+    draw = Draw(0, "test", prepare_cell(cell, 0, None))
+    (row,) = run_method(cell, "fedfair", (0.02,), solver_of("fast", cell), [draw])
+    (constant,) = constant_rows([draw])
+    run = execute(Options(epsilon=0.02, **said), baseline=False).metrics
+    for name in ("accuracy", "fairness", "dgeo_pooled", "balanced_accuracy"):
+        assert row[name] == pytest.approx(run["test"][name], abs=1e-6)
+    assert constant["accuracy"] == pytest.approx(run["constant"]["accuracy"])
+    wide = wilson(run["test"]["accuracy"] * 80, 80)
+    assert wide is not None
+    # Rows with weights say less than as many without.
+    assert row["accuracy_high"] - row["accuracy_low"] > wide.high - wide.low
+    assert "is for methods that take weights" in refused(cell, "af", draw)
+    assert hold_out(draw.prepared, 0).test_weight is not None

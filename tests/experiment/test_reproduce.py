@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from fairsilo.coded import dense
+from fairsilo.errors import FairSiloError
 from fairsilo.experiment import reproduce as module
 from fairsilo.experiment.cell import hold_out, prepare_cell
 from fairsilo.experiment.details import POINTS
@@ -57,7 +58,7 @@ def test_one_cell_and_nothing_twice(
         said.append(what)
 
     more: dict[str, Any] = {"seeds": 1, "cv": True}
-    assert run_parts(results, [cell], "fast", raw_data_dir, say, **more) == len(said) == 9
+    assert run_parts(results, [cell], "fast", raw_data_dir, say, **more) == len(said) == 10
     assert run_parts(results, [cell], "fast", raw_data_dir, say, **more) == 0
     verdicts = dict(publish(results, "fast"))
     assert list(verdicts) == [f"fast, {name}" for name in ("test", "validation", "per-seed", "cv")]
@@ -65,7 +66,8 @@ def test_one_cell_and_nothing_twice(
     assert "Does cross-validation close the distance?" in (tmp_path / "README.md").read_text()
     tables = pd.read_csv(tmp_path / "tables.csv")
     assert set(tables["method"]) == {
-        "FedAvg", "EO", "EO conditional", "CEO", "ST", "AF", "LCO", "FedFair", "Constant"
+        "FedAvg", "FedAvg (E=5, B=32)", "EO", "EO conditional", "CEO", "ST", "AF", "LCO", "FedFair",
+        "Constant",
     }  # fmt: skip
     fedfair = tables[(tables["method"] == "FedFair") & (tables["selection"] == "test")].iloc[0]
     assert fedfair["harmonic_mean"] == 0.81  # the paper's, beside ours
@@ -114,19 +116,28 @@ def check_details(models: pd.DataFrame) -> None:
             assert trace["loss"][-1] == pytest.approx(row["loss"], rel=1e-4)
 
 
+def test_a_data_set_that_is_missing_is_told_before_anything_is_computed(tmp_path: Path) -> None:
+    said: list[str] = []
+    cells = [find("adult-lr-iid"), find("drug-lr-iid")]
+    with pytest.raises(FairSiloError, match=r"DRUG is not at .*fairsilo data get drug"):
+        run_parts(Results(tmp_path), cells, "fast", tmp_path, lambda what, *_: said.append(what))
+    assert said == []
+
+
 @pytest.mark.slow
 def test_the_papers_solver_alone_fills_every_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """AF and the constant predictor have no solver and are in the tables of both paths."""
+    """What has no choice of solver (AF, local epochs, the constant) is in both paths' tables."""
 
     def fake(tables: module.Tables, method: str, *rest: object) -> pd.DataFrame:
         return trained(settings(tables.cell, method))
 
     monkeypatch.setattr(module, "part_rows", fake)
+    monkeypatch.setattr(module, "raw_files", lambda *_: {})
     results = Results(tmp_path)
-    assert run_parts(results, CELLS, "agp", None, lambda *_: None) == 6 * 9 + 6 * 8
-    results.record("agp", "fairsilo reproduce --solver agp", 102, 270.0)
+    assert run_parts(results, CELLS, "agp", None, lambda *_: None) == 6 * 10 + 6 * 9
+    results.record("agp", "fairsilo reproduce --solver agp", 114, 270.0)
     publish(results, "agp")
     tables = pd.read_csv(tmp_path / "tables.csv")
     keys = ["setting", "dataset", "model", "method"]
@@ -139,7 +150,7 @@ def test_the_papers_solver_alone_fills_every_cell(
     readme = (tmp_path / "README.md").read_text()
     assert "figures/figure1-agp.png" in readme
     assert "-fast.png" not in readme
-    assert "`fairsilo reproduce --solver agp` computed 102 parts in 4.5 minutes" in readme
+    assert "`fairsilo reproduce --solver agp` computed 114 parts in 4.5 minutes" in readme
     assert "theorems.csv" not in readme
     page = (tmp_path / "report.html").read_text()
     assert page.count('class="chart scatter"') == 12
@@ -176,7 +187,7 @@ def test_sweep_and_compare_commands(
         (("sweep", "--epsilons", "a,b"), "--epsilons"),
         (("sweep", "--epsilons", "-1"), "--epsilons"),
         (("compare", "--data", "iris"), "adult, compas, drug"),
-        (("reproduce", "--data", "loans.csv"), "fairsilo compare --data loans.csv"),
+        (("reproduce", "--data", "loans.csv"), "--label"),
         (("sweep", "--method", "af", "--model", "mlp"), "--model lr"),
         (("reproduce", "--only", "adult"), "adult-lr-iid"),
     ):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairsilo.errors import FairSiloError
@@ -28,6 +29,18 @@ def test_the_paper_has_78_results_and_we_have_a_cell_for_each() -> None:
     }
     for row in paper.to_dict("records"):
         assert (row["setting"], row["dataset"], row["model"], row["method"]) in ours_too
+
+
+def test_the_papers_columns_are_filled_in_its_own_rows_alone() -> None:
+    """In the stored results: FedAvg with local epochs, EO conditional and the constant are ours."""
+    stored = Path(__file__).parents[2] / "experiments" / "results" / "tables.csv"
+    keys = ["setting", "dataset", "model", "method"]
+    printed, found = paper_tables(), pd.read_csv(stored)
+    columns = [name for name in printed.columns if name not in keys]
+    both = found[keys].merge(printed, on=keys, how="left")
+    pd.testing.assert_frame_equal(found[columns], both[columns], check_dtype=False)
+    beyond = set(found[found["harmonic_mean"].isna()]["method"])
+    assert {"FedAvg (E=5, B=32)", "EO conditional", "Constant"} <= beyond
 
 
 def test_the_grids_hold_the_papers_choices() -> None:
@@ -105,6 +118,25 @@ def test_collapsed_rivals_are_marked_and_do_not_count(tmp_path: Path) -> None:
         "ours_balanced_accuracy",
         "ours_fairness_std",
     } <= set(tables)
+
+
+def test_what_both_paths_share_is_compared_over_the_seeds_of_each(tmp_path: Path) -> None:
+    results, cell = Results(tmp_path), find("drug-lr-iid")
+    split = ("test", "validation")
+
+    def scores(high: float) -> dict[tuple[float, int, str], tuple[float, float]]:
+        """Seeds 2 and 3 are easy."""
+        return {(0.1, k, s): (0.7 if k < 2 else high, 0.9) for k in range(4) for s in split}
+
+    results.write("fast", cell, "fedfair", True, part(scores(0.8)), 1.0, 4)
+    results.write("fast", cell, "af", True, part(scores(0.9)), 1.0, 4)
+    few = {key: value for key, value in scores(0.8).items() if key[1] < 2}
+    results.write("agp", cell, "fedfair", True, part(few), 1.0, 2)
+    tables = build(results)
+    own = tables[(tables["method"] == "AF") & (tables["selection"] == "test")]
+    assert own.set_index("seeds")["ours_accuracy"].to_dict() == pytest.approx({4: 0.8, 2: 0.7})
+    assert not verdict(tables, "fast")["best"].item()
+    assert verdict(tables, "agp")["best"].item()  # the same, on seeds 0 and 1
 
 
 def test_a_part_answers_only_the_question_it_was_made_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairsilo.experiment.theorems import Population, check, local_estimates, rows_of
@@ -52,3 +53,14 @@ def test_a_trained_estimate_is_not_unbiased() -> None:
     assert mine["estimate"].abs().max() <= 0.05 + 1e-5
     assert mine["truth"].abs().max() > 0.05
     assert "LCO: the estimate has a median size" in trained_found(table)
+
+
+def test_a_bound_that_holds_for_an_estimate_of_zero_is_told_apart() -> None:
+    """Radii that promise 75 % are sqrt(0.05 / 0.25) of those that promise 95 %."""
+    gaps = {"estimate": [0.05, 0.05], "truth": [0.25, -0.02], "radius": [0.5, 0.5]}
+    about = {"clients": 10, "rows_per_client": 400, "epsilon": 0.05, "draw": [0, 1]}
+    table = pd.DataFrame({"method": "fedfair", **about, **gaps})
+    said = trained_found(pd.concat([table, table.assign(method="lco", estimate=0.0)]))
+    assert "the bound for 95% held in 100% (with an estimate of 0: 100%) and " in said
+    assert "the bound for 75% held in 100% (with an estimate of 0: 50%)" in said
+    assert said.count("(with an estimate of 0: 50%)") == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from fairsilo.method.promise import promise
 from fairsilo.method.target import gap
 from fairsilo.partition.federation import Federation
 from fairsilo.question import Evaluate, Problem
+from fairsilo.solver import Outcome
 from tests.method.tasks import biased, engine_of, posed, problem_of
 
 
@@ -44,6 +47,23 @@ def test_silo_by_silo_is_the_same() -> None:
     np.testing.assert_allclose(one.outcome.theta, other.outcome.theta, atol=1e-7)
     assert one.notes == other.notes
     assert one.rounds_before > one.outcome.rounds
+
+
+def test_the_rounds_of_all_models_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a model that kept to a limit without it are not those of the next one, too."""
+    problem, engine = given(3, [900, 700, 800])
+    solve, spent = engine.solve, list[int]()
+
+    def counted(*args: Any, **more: Any) -> Outcome:
+        outcome = solve(*args, **more)
+        spent.append(outcome.rounds)
+        return outcome
+
+    monkeypatch.setattr(engine, "solve", counted)
+    for target in (0.2, 0.9):
+        spent.clear()
+        trained = promise(problem, engine, target, 0.7)
+        assert trained.outcome.rounds + trained.rounds_before == sum(spent)
 
 
 ENGINES = ("pooled", "clientwise")

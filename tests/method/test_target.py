@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairsilo.engine import Pooled, federation_of
+from fairsilo.engine import Engine, Pooled, federation_of
 from fairsilo.errors import FairSiloError
 from fairsilo.fairness import Dgeo
 from fairsilo.method import Trained
@@ -16,7 +16,8 @@ from fairsilo.method.fedavg import fedavg
 from fairsilo.method.target import gap, proxy, reach, search
 from fairsilo.model import mlp
 from fairsilo.partition.federation import Federation
-from fairsilo.question import Problem
+from fairsilo.question import Evaluate, Problem
+from fairsilo.run.endings import ending
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import plan
@@ -57,7 +58,18 @@ def test_the_proxy_meets_its_targets_on_adult() -> None:
         assert target - 0.005 <= reached <= target
         assert abs(float(outcome.last.d[0])) == pytest.approx(reached)
         assert float(outcome.last.residual) <= 1e-6
-        assert trained.notes == ()
+        assert list(trained.notes) == told_below(problem, engine, target, trained)
+
+
+def told_below(problem: Problem, engine: Engine, target: float, trained: Trained) -> list[str]:
+    """What a run says where its target binds and is not reached to two rows."""
+    solver = proxy(problem, engine.count(problem), target).solver
+    assert isinstance(solver, Rates)
+    width = solver.width
+    below = target - abs(float(trained.outcome.last.d[0]))
+    assert 0 <= below <= 8 * width
+    said = f"the target binds, and a difference of rates ends {below:.4f} below it: no model nearer"
+    return [f"{said} to it was found, as rates move in steps"] if below > width else []
 
 
 def test_no_tolerance_is_above_the_target_or_that_of_the_residual() -> None:
@@ -72,6 +84,21 @@ def test_no_tolerance_is_above_the_target_or_that_of_the_residual() -> None:
     wide = proxy(problem, engine.count(problem), 0.5).solver
     assert isinstance(wide, Rates)
     assert 1 / counts.min() <= wide.width <= 2 / counts.min()
+
+
+@pytest.mark.parametrize(("cells", "seed", "steps"), [(1, 3, True), (6, 0, False)])
+def test_a_multiplier_is_zero_unless_the_gap_is_at_its_target(
+    cells: int, seed: int, steps: bool
+) -> None:
+    """Rows of few kinds are recognised or not by the dozen: the run says how far off it ends."""
+    found = biased(seed, [700, 900])
+    kinds = np.round(found.x * cells) / cells
+    problem, engine = posed(replace(found, x=kinds), rounds=300, estimator="pooled")
+    trained = reach(problem, engine, 0.05)
+    assert trained.outcome.status is Status.CONVERGED
+    assert trained.outcome.last.mu[0] > 0.1
+    assert list(trained.notes) == told_below(problem, engine, 0.05, trained)
+    assert bool(trained.notes) is steps
 
 
 def test_a_target_that_is_missed_is_called_so() -> None:
@@ -173,6 +200,22 @@ def test_a_target_that_holds_anyway_costs_nothing() -> None:
     np.testing.assert_allclose(kept.outcome.last.loss, free.outcome.last.loss, atol=1e-12)
     assert kept.outcome.status is Status.CONVERGED
     assert search(problem, engine, 0.9).rounds_before == 0
+    # Its rounds are those in which it was trained, and one more told the gaps.
+    assert free.outcome.rounds > 1
+    assert (kept.outcome.rounds, kept.rounds_before) == (free.outcome.rounds, 1)
+    again = reach(problem, engine, 0.9, free=free.outcome)
+    assert again.outcome.rounds + again.rounds_before == 1, "the others were counted before"
+
+
+def test_a_target_that_holds_anyway_says_how_the_training_ended() -> None:
+    """Of rounds that did not suffice: as many as there were, and not one."""
+    rows = biased(3, [700, 900])
+    problem, engine = posed(rows, model=mlp(3, 2), rounds=7, solver=Lbfgs(), estimator="pooled")
+    kept, seen = reach(problem, engine, 0.99), Evaluate(np.zeros(0))
+    tally = engine.ask(problem, replace(seen, theta=kept.outcome.theta))[0].tally
+    assert kept.outcome.status is Status.RUNNING
+    said = ending(kept.outcome, problem.solver.tolerance, tally, ("no", "yes"))
+    assert "not converged: 7 rounds reached" in said
 
 
 @pytest.mark.parametrize("groups", [2, 3])

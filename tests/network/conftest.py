@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.network.members import make_work
+from tests.network.silos import Town, make_town, restart_witnesses
 
 LONGEST = 600
 """Seconds that one test with real processes may take, on the slowest machine."""
@@ -17,6 +18,18 @@ LONGEST = 600
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise; clipping, rounding to the grid and the ledgers stay."""
     monkeypatch.setattr("fairsilo.dp.noise.discrete_gaussian", lambda size, *_: np.zeros(size))
+
+
+@pytest.fixture
+def restarted() -> None:
+    """The test has a witness's process of its own."""
+    restart_witnesses()
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """Four silos and a witness."""
+    return make_town(tmp_path_factory.mktemp("watched"), watched=1, rounds=30)
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network import witness
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record, pack_parcels, unpack_parcels
-from tests.network.silos import Town, TownTransport, train
+from tests.network.silos import Town, TownTransport, restart_witnesses, train
 
 SILOS = 4
 EXCHANGES = 24
@@ -149,7 +148,7 @@ def _list(what: str, who: str, record: Record) -> None:
 
 def clean(town: Town) -> None:
     """Silos and witness as they were before any run."""
-    witness._CASES.clear()
+    restart_witnesses()
     for name in (*town.agreed.names, *(one.name for one in town.agreed.witnesses)):
         for path in ("ledger.json", "left.jsonl"):
             (town.folder / name / path).unlink(missing_ok=True)

@@ -72,20 +72,24 @@ def register_key(space: Workspace, key: Path) -> None:
 
 
 def listening(pid: int) -> set[str]:
-    """host:port of every socket on which a process listens."""
+    """host:port of every socket on which a process listens; none of one that has just ended."""
     inodes = set()
     with suppress(OSError):
         for entry in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):
                 inodes.add(str(entry.readlink()))
+    try:
+        tables = [Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    except FileNotFoundError:
+        return set()
     found = set()
-    for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+    for line in tables[0].splitlines()[1:]:
         fields = line.split()
         if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
             host, _, port = fields[1].partition(":")
             parts = [str(part) for part in reversed(bytes.fromhex(host))]
             found.add(f"{'.'.join(parts)}:{int(port, 16)}")
-    for line in Path(f"/proc/{pid}/net/tcp6").read_text().splitlines()[1:]:
+    for line in tables[1].splitlines()[1:]:
         fields = line.split()
         if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
             found.add(fields[1])

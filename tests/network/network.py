@@ -71,9 +71,18 @@ if "fairsilo.network.ops.worker" in sys.orig_argv:
         return reply
 
     client.reply_to = reply_to
+
+if "fairsilo.network.ops.node" in sys.orig_argv:
+    from pathlib import Path
+    import fairsilo.network.ops.internals as internals
+
+    if Path("changed").exists():
+        # As if Flower's loop slept otherwise: nothing of the node is shortened.
+        internals.SLEEPS["start_client_internal"] = ["4"]
 """
-"""Python runs it at the start of a silo's worker: where a how.txt lies beside its settings, the
-silo misbehaves. It takes the silo's own hand, since no app that is sent is run any more."""
+"""Python runs it at the start of a silo's processes. With a file `changed` in the silo's folder the
+node finds another Flower than it knows; by a how.txt the worker misbehaves. It takes the silo's own
+hand, since no app that is sent is run any more."""
 
 
 @dataclass
@@ -117,6 +126,13 @@ class Net:
                 if here and b"fairsilo.network.ops.worker" in line and is_alive(int(process.name)):
                     return int(process.name)
         return 0
+
+    def stop(self, name: str) -> None:
+        """End a node with time to say goodbye: the SuperLink lets one that was killed come back
+        after a minute only."""
+        self.group.running[name].terminate()
+        self.group.running[name].wait(30)
+        self.group.kill(name)
 
     def start_all(self) -> None:
         """Start the nodes that are not running of all silos in the federation file."""

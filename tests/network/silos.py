@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.data import Category, Number, Schema, grouped_by, infer_schema, make_table
+from fairsilo.network import witness
 from fairsilo.network.aggregate import Patience
 from fairsilo.network.approval import decide
 from fairsilo.network.client import reply_to
@@ -115,6 +116,13 @@ def make_town(
         )
         confirm(own / "silo.toml")
     return Town(folder, agreed, frame)
+
+
+def restart_witnesses() -> None:
+    """As if the process of every witness were another one from now on."""
+    for case in witness._CASES.values():
+        case.replay.end()
+    witness._CASES.clear()
 
 
 def confirm(settings: Path) -> None:

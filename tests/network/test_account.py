@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network import replay, witness
+from fairsilo.network import replay
 from fairsilo.network.accounts import Accounts
 from fairsilo.network.secure import Secure
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask
-from tests.network.silos import TownTransport, make_town, train
+from tests.network.silos import TownTransport, make_town, restart_witnesses, train
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_silo_that_is_left_out_must_be_said_to_be_lost(
 ) -> None:
     """Five of seven silos were counted in an earlier training, so that ledgers admit sums over
     five. The server leaves two out of a round and tells nobody: an honest one would count anew."""
-    witness._CASES.clear()
+    restart_witnesses()
     town = make_town(tmp_path / "town", silos=7, rows=1050, watched=1, rounds=4)
     five = town.agreed.names[:5]
     train(town, TownTransport(town, absent=town.agreed.names[5:]), tmp_path / "first")
@@ -71,7 +71,7 @@ def test_what_witnesses_were_not_told_is_on_the_disk_and_not_without_bound(
 
 
 def test_a_witness_that_was_away_is_told_what_others_signed_and_signs_again(tmp_path: Path) -> None:
-    witness._CASES.clear()
+    restart_witnesses()
     town = make_town(tmp_path / "town", watched=3, quorum=2, rounds=8)
 
     class Away(TownTransport):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
 from fairsilo.errors import FairSiloError
-from fairsilo.network import approval
+from fairsilo.network import approval, left
 from fairsilo.network.approval import REFUSED, WAITS, decide
 from fairsilo.network.client import UNSAID, reply_to
 from fairsilo.network.federation_file import FILE
+from fairsilo.network.ops.silo_health import SiloHealth
 from fairsilo.network.settings import read_settings
 from fairsilo.network.transport import APPROVAL, Patient
 from fairsilo.network.vouch import confirm_all
@@ -206,11 +208,84 @@ def test_the_owner_sees_who_asks_what_before_a_yes(town: Town) -> None:
     assert found["waiting"][0]["run"] == "77777777"
     assert len(found["code"]) == 64
     done = runner.invoke(app, [*where, town.agreed.fingerprint[:16]])
-    assert done.output == "yes to all runs of this federation file, until it changes\n"
+    yes = f"all runs of federation file {town.agreed.fingerprint[:16]}, until it changes\n"
+    assert done.output == f"yes to {yes}"
     assert not asked(town, run="77777777")["refused"]
     done = runner.invoke(app, [*where, town.agreed.fingerprint[:16], "--refuse"])
-    assert done.output.startswith("no to all runs")
+    assert done.output == f"no to {yes}"
     assert asked(town, run="77777777")["refused"] == REFUSED
+
+
+def test_a_yes_to_the_whole_file_does_not_look_like_one_to_a_run(town: Town) -> None:
+    """A run waits from the time when every run was asked for."""
+    set_line(town, 'approve = "ask"')
+    asked(town, run="95501234")
+    settings = town.settings(SILO)
+    settings.write_text(settings.read_text().replace('approve = "ask"', 'approve = "listed"'))
+    whole, found = town.agreed.fingerprint[:16], ["approve", "--settings", str(settings)]
+    assert runner.invoke(app, [*found, "95501234"]).output == "yes to run 95501234\n"
+    asked(town, run="95501234")
+    settings.write_text(settings.read_text().replace('approve = "listed"', 'approve = "ask"'))
+    asked(town, run="95505678")
+    settings.write_text(settings.read_text().replace('approve = "ask"', 'approve = "listed"'))
+    assert runner.invoke(app, [*found, whole]).output == (
+        f"yes to all runs of federation file {whole}, until it changes; run 95505678\n"
+    )
+
+
+def at(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """So many seconds from now."""
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(approval, "datetime", Later)
+
+
+def test_a_run_that_asks_no_more_waits_no_more(
+    town: Town, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It ended, or was started again under another number."""
+    set_line(town, 'approve = "ask"')
+    settings = read_settings(town.settings(SILO))
+    health = SiloHealth(settings, [], tmp_path / "contact")
+
+    def waiting() -> list[str]:
+        found = [one["run"] for one in approval.waiting(settings)]
+        assert health().facts["waiting_for_approval"] == len(found)
+        shown = runner.invoke(app, ["approve", "--settings", str(town.settings(SILO))]).output
+        assert [run for run in ("1", "2") if f"run {run}1111111 since" in shown] == [
+            run[0] for run in found
+        ]
+        return found
+
+    asked(town, run="11111111")
+    asked(town, run="21111111")
+    assert waiting() == ["11111111", "21111111"]
+    at(monkeypatch, approval.LATELY - 10)
+    # Asked again, it goes on to wait, and is still one line of what left.
+    lines = len(left.read(settings.left))
+    since = approval.waiting(settings)[1]["since"]
+    asked(town, run="21111111")
+    assert len(left.read(settings.left)) == lines
+    at(monkeypatch, approval.LATELY + 10)
+    assert waiting() == ["21111111"]
+    assert approval.waiting(settings)[0]["since"] == since
+    at(monkeypatch, 3 * approval.LATELY)
+    assert waiting() == []
+    asked(town, run="11111111")
+    assert waiting() == ["11111111"]
+
+
+def test_a_file_that_waits_names_the_run_that_asks_now(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget(town)
+    for run in ("1", "2"):
+        asked(town, run=run)
+        assert [one["run"] for one in approval.waiting(read_settings(town.settings(SILO)))] == [run]
 
 
 def test_settings_of_before_there_were_approvals_are_listed(town: Town) -> None:

@@ -35,15 +35,14 @@ def of(town: Town, first: float, **values: Any) -> Any:
     """The question for an audit of some model that nobody trained."""
     theta = np.full(10, 0.1)
     theta[0] = first
-    return ask_of(town, Evaluate(theta, audit=True, **values), purpose="audit")
+    return ask_of(town, Evaluate(theta, audit=True, **values), purpose="audit", training="")
 
 
 def evaluated(town: Town, first: float) -> Record:
     """The end of a training with that model."""
-    question = of(town, first)
-    return ask(
-        town, replace(question, question=Evaluate(question.question.theta), purpose="fedfair")
-    )
+    ask_ = of(town, first)
+    more = {"purpose": "fedfair", "training": f"of {first}"}
+    return ask(town, replace(ask_, question=Evaluate(ask_.question.theta), **more))
 
 
 def approve(town: Town, *words: str) -> str:
@@ -164,5 +163,6 @@ def test_under_differential_privacy_too(tmp_path: Path) -> None:
     question = of(town, 1.0, test_only=True)
     assert "has not seen" in ask(town, question)["refused"]
     ended = Evaluate(question.question.theta, test_only=True)
-    assert not ask(town, replace(question, question=ended, purpose="fedfair"))["refused"]
+    trained_ = replace(question, question=ended, purpose="fedfair", training="one")
+    assert not ask(town, trained_)["refused"]
     assert not ask(town, question)["refused"]

@@ -102,6 +102,7 @@ def read_a_row(town: Town, slope: float) -> tuple[Floats, Floats, int]:
         "number": 1,
         "fingerprint": town.agreed.fingerprint,
         "purpose": town.agreed.method,
+        "training": "one",
     }
     sums = Columns().read(town.agreed.problem(None), asked(town, Ask(Columns(), **fixed), memories))
     fitted = Encoder.fit(town.agreed.table, sums)

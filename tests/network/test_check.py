@@ -39,3 +39,10 @@ def test_check_reminds_of_the_owners_yes(town: Town) -> None:
     yes, members = check_table(settings, town.agreed).remarks
     assert f"fairsilo flower approve {town.agreed.fingerprint[:16]}" in yes
     assert "fairsilo flower confirm silo1 silo2 silo3" in members
+
+
+@pytest.mark.parametrize("watched", [0, 1])
+def test_check_says_that_nobody_watches_the_server(watched: int, tmp_path: Path) -> None:
+    town = make_town(tmp_path, silos=3, rows=300, watched=watched)
+    remarks = check_table(read_settings(town.settings("silo0")), town.agreed).remarks
+    assert any("nobody checks that the server asks" in one for one in remarks) is (watched == 0)

@@ -1,23 +1,28 @@
-"""A server under a witness that tells the past otherwise: LCO's next question stays what it was.
+"""A server under a witness that would have the past twice: each question of LCO has one answer.
 
-The silos of LCO begin anew after an interruption, which only the server knows of.
+The multipliers of LCO live in the silos. Were they forgotten between two runs, one signed question
+would be answered twice, with them and without.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fairsilo.errors import FairSiloError
 from fairsilo.network import witness
+from fairsilo.network.account import asked_of, heard, packed, unpacked
 from fairsilo.network.client import reply_to
 from fairsilo.network.journal import Journal
-from fairsilo.network.wire import Record
-from tests.network.silos import Town, TownTransport, make_town, train
+from fairsilo.network.replay import Replay
+from fairsilo.network.secure import Secure
+from fairsilo.network.server import aggregate_for
+from fairsilo.network.silo import problem_of
+from fairsilo.network.wire import Ask, Record
+from tests.network.silos import Town, TownTransport, make_town, restart_witnesses, train
 
 
 class Stopped(Exception):
@@ -25,72 +30,115 @@ class Stopped(Exception):
 
 
 class Post(TownTransport):
-    """Keeps what the witness is sent, and ends at one of these letters."""
+    """Keeps what the witness is sent and what silos are asked; ends at one of these letters."""
 
     def __init__(self, town: Town, last: int, run: str = "1") -> None:
         super().__init__(town, run=run)
-        self.final, self.letters = last, list[Record]()
+        self.final, self.letters, self.asked = last, list[Record](), list[Ask]()
 
     def exchange(self, letters: Any, timeout: float) -> Any:
         if "witness0" in letters:
             self.letters.append(dict(letters["witness0"]))
             if len(self.letters) == self.final:
                 raise Stopped
+        elif letters["silo0"]["step"] == "masked":
+            asked = letters["silo0"].items()
+            own = {k.removeprefix("ask."): one for k, one in asked if k.startswith("ask.")}
+            self.asked.append(Ask.from_record(own))
         return super().exchange(letters, timeout)
 
 
-@pytest.fixture
-def begun(tmp_path: Path) -> tuple[Town, Post]:
-    """A training whose witness has signed eight questions and has seven sums."""
-    witness._CASES.clear()
-    town = make_town(tmp_path / "town", watched=1, method="lco", rounds=12)
-    post = Post(town, 9)
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Town, Post, Path]:
+    """A training in its second turn: every question but the last was answered."""
+    restart_witnesses()
+    folder = tmp_path_factory.mktemp("forks")
+    town = make_town(folder / "town", watched=1, method="lco", rounds=16)
+    post = Post(town, 17)
     with pytest.raises(Stopped):
-        train(town, post, tmp_path / "journal")
-    return town, post
+        train(town, post, folder / "journal")
+    return town, post, folder / "journal"
 
 
 @pytest.mark.slow
-def test_an_interruption_is_not_put_into_the_past(
-    begun: tuple[Town, Post], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kept", [False, True], ids=["forgotten", "kept"])
+def test_a_signed_question_of_lco_has_one_answer(
+    kept: bool, begun: tuple[Town, Post, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else every list of interruptions would give another theta, of the server's choice."""
-    town, _ = begun
-    made = Journal.__init__
-    for run, told, accepted in (("2", {8}, True), ("3", {4, 8}, False), ("4", {5, 7, 8}, False)):
-        copy = shutil.copytree(tmp_path / "journal", tmp_path / run)
+    """Asked again in another run, where silos know nothing of the first but what is on disk."""
+    town, post, journal = begun
+    ask = post.asked[-1]
+    assert ask.question.turn > 0  # type: ignore[attr-defined]
 
-        def lying(self: Journal, *given: Any, told: set[int] = told, **named: Any) -> None:
-            made(self, *given, **named)
-            if self.old and "witnessed" not in self.folder.parts:
-                self.resumed = told
+    def forgetful(settings: Any, ask: Ask) -> dict[str, list[float]]:
+        zeros = [0.0] * 2 * len(problem_of(town.agreed, ask).constraints)
+        return {str(ask.question.turn): [ask.question.rho, *zeros]}  # type: ignore[attr-defined]
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Journal, "__init__", lying)
-            post = Post(town, 2, run)
-            refusal = pytest.raises(FairSiloError, match=r"question 9 .* is not the one that follo")
-            with pytest.raises(Stopped) if accepted else refusal:
-                train(town, post, copy, resume=True)
+    if not kept:
+        monkeypatch.setattr("fairsilo.network.silo.load_memory", forgetful)
+    run = f"again {kept}"
+    gather = aggregate_for(town.agreed, TownTransport(town, run=run), run, 1.0)
+    assert isinstance(gather, Secure)
+    length = ask.question.length(problem_of(town.agreed, ask))
+    again = gather._collect(ask, town.agreed.names, length).vector
+    first = Journal(journal, town.agreed.fingerprint, resume=True).old[ask.number - 1].vector
+    assert first is not None
+    assert np.array_equal(again, first) is kept
+    (memory, *_) = (town.folder / "silo0" / "models").rglob("*.json")
+    assert memory.stat().st_mode & 0o777 == 0o600
+
+
+def unopened(record: Record) -> Record:
+    """The account of a question of which the server says that two silos were lost."""
+    opened = ("first", "last", "round", "bundles", "confirmations", "reveals")
+    about = json.loads(record["account.about"])
+    silos = about["silos"]
+    made_up = {**about, "silos": silos[:2], "lost": dict.fromkeys(silos[2:], "is gone")}
+    rest = {
+        key: one for key, one in record.items()
+        if key.removeprefix("account.") not in opened and "vector" not in key
+    }  # fmt: skip
+    return {**rest, "account.opened": False, "account.about": json.dumps(made_up)}
 
 
 @pytest.mark.slow
-def test_a_sum_at_one_point_is_not_taken_for_a_sum_at_another(begun: tuple[Town, Post]) -> None:
-    """The server takes back two sums and tells of the first that a silo had to be waited for."""
-    town, post = begun
-    frame = {k: post.letters[-1][k] for k in ("version", "step", "training", "declared")}
+def test_a_sum_at_one_point_is_not_taken_for_a_sum_at_another(
+    begun: tuple[Town, Post, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The witness was away when a question was signed, and is told of another one instead."""
+    town, post, _ = begun
+    (case,) = witness._CASES.values()
+    told = post.letters[-1]
+    del case.state["signed"][str(told["account.number"])]
+    asked = unpacked(told["account.asked"])
+    theta = np.frombuffer(asked["question.theta"]) + 1e-3
+    other = packed({**asked, "question.theta": theta.tobytes()})
+    record = {k: one for k, one in told.items() if not k.startswith("ask.")}
+    forged = {**record, "account.asked": other}
+    head = (case.folder / "journal" / "head.json").read_bytes()
+    tries = list[Any]()
 
-    def sent(run: str, asked: int = 0, told: int = 0, **about: Any) -> str:
-        record = dict(frame)
-        if asked:
-            letter = post.letters[asked - 1]
-            record |= {k: one for k, one in letter.items() if k.startswith("ask.")}
-        if told:
-            letter = post.letters[told]
-            record |= {k: one for k, one in letter.items() if k.startswith("account.")}
-            known = json.loads(str(record["account.about"]))
-            record["account.about"] = json.dumps({**known, **about})
-        return str(reply_to(record, str(town.settings("witness0")), {}, run)["refused"])
+    def replayed(*given: Any) -> Any:
+        tries.append(given)
+        return Replay(*given)
 
-    assert sent("2", asked=7) == sent("3", asked=6) == ""
-    assert sent("3", told=6, waited={"silo0": 1.0}) == ""
-    assert "question 7 (local) is not the one that follows" in sent("3", told=7)
+    monkeypatch.setattr(witness, "Replay", replayed)
+    # No silo answered that one: the witness does not look for a tie.
+    found = reply_to(forged, str(town.settings("witness0")), {}, post.run)
+    assert "does not fit: The masks of round" in found["refused"]
+    assert not tries
+    # Nor where the server says that the sum was not opened: then no silo signed anything.
+    found = reply_to(unopened(forged), str(town.settings("witness0")), {}, post.run)
+    assert "is not the one that follows from the sums (theta differs)" in found["refused"]
+    assert not tries
+    assert not case.tried
+    # Had they: it looks once, and its journal stays as it is.
+    with monkeypatch.context() as signed:
+        true = heard(town.agreed, ask := asked_of(told), ask.digest(), told)
+        signed.setattr(witness, "heard", lambda *given: true)
+        for _ in range(2):
+            found = reply_to(forged, str(town.settings("witness0")), {}, post.run)
+            assert "is not the one that follows from the sums (theta differs)" in found["refused"]
+    assert len(tries) == witness.TRIES
+    assert (case.folder / "journal" / "head.json").read_bytes() == head
+    assert not reply_to(record, str(town.settings("witness0")), {}, post.run)["refused"]

@@ -194,7 +194,7 @@ def test_each_kind_of_question_has_an_end(
     scalings = np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers))
     size = town.agreed.problem(scalings).model.size
     rng, answered = np.random.default_rng(0), 0
-    for number in range(40):
+    for number in range(1, 41):
         theta = rng.normal(size=size)
         question = round_at(town, scalings, theta)
         ask = Ask(
@@ -212,10 +212,10 @@ def test_questions_come_in_their_order(tmp_path: Path) -> None:
     town = make_town(tmp_path, method="lco", secure_aggregation=False)
     scalings = np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers))
 
-    def refused(number: int, memory: dict[str, Any], run: str) -> str:
+    def refused(number: int, memory: dict[str, Any], run: str, training: str = "one") -> str:
         ask = Ask(
             Counts(), number, town.agreed.fingerprint, "lco",
-            encoded=True, scalings=scalings, training="one",
+            encoded=True, scalings=scalings, training=training,
         )  # fmt: skip
         return str(reply_to(ask.to_record(), str(town.settings("silo0")), memory, run)["refused"])
 
@@ -224,6 +224,10 @@ def test_questions_come_in_their_order(tmp_path: Path) -> None:
     assert refused(4, memory, "1") == "question 4 comes after question 5 of the run"
     assert refused(3, {}, "2").startswith("question 3 comes after question 5 of the training")
     assert not refused(4, {}, "2")
+    # Neither a number before the first nor a training without a name goes around the order.
+    for number in (0, -3):
+        assert refused(number, {}, "3").endswith("its questions are numbered from 1")
+    assert refused(5, {}, "4", training="").startswith("a training has a name")
 
 
 def test_a_run_names_one_training(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -100,7 +101,11 @@ def test_a_silos_health_is_its_processes_its_contact_and_what_left(tmp_path: Pat
         left.note(settings, "1", kind="counts", numbers=8, bytes=100, refused="")
         left.note(settings, "1", kind="counts", numbers=0, bytes=20, refused="no")
         left.note(settings, "1", kind=left.REMARK, remark=f"not told: {secret_of_rows}")
-        (tmp_path / "approvals.json").write_text('{"decided": {}, "waiting": {"a": {}, "b": {}}}')
+        now = datetime.now(UTC)
+        asked = {"a": now, "b": now, "ended": now - timedelta(hours=1)}
+        waiting = {name: {"asked": when.isoformat()} for name, when in asked.items()}
+        kept = json.dumps({"decided": {}, "waiting": {**waiting, "of an older version": {}}})
+        (tmp_path / "approvals.json").write_text(kept)
         found = look()
         text = metrics_text(found)
         kinds = well_formed(text)

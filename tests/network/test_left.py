@@ -20,6 +20,7 @@ from fairsilo.cli.flower import app
 from fairsilo.network import ledger, left
 from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import Privacy
+from fairsilo.network.ops.check import check_table
 from fairsilo.network.settings import read_settings
 from fairsilo.network.transport import size_of
 from tests.network.silos import Town, TownTransport, make_town, train
@@ -162,6 +163,30 @@ def test_the_owner_sees_all_that_left(tmp_path: Path) -> None:
     assert page.stat().st_mode & 0o777 == 0o600
 
 
+def test_nothing_is_cut_off_on_a_screen_of_80_columns(tmp_path: Path) -> None:
+    town = make_town(tmp_path, secure_aggregation=False)
+    settings, run = read_settings(town.settings(SILO)), "8472639102837465921"
+    why = ask(town, ask_of(town, purpose="fedavg"))["refused"]
+    settings.left.unlink()
+    values = {"number": 48, "numbers": 111743, "bytes": 1234567, "dp_cost": 0.000123}
+    done = {"kind": "noisy-histogram", "digest": "0123456789abcdef" * 4, "refused": ""}
+    left.note(settings, run, **values, **done)
+    left.note(settings, run, kind="counts", number=3, numbers=0, bytes=159, refused=why)
+    path = ["left", "--settings", str(town.settings(SILO))]
+    shown = runner.invoke(app, path, env={"COLUMNS": "80"}).output
+    assert f"run {run}, " in shown
+    table = shown[shown.index("UTC") :]
+    heads, told, *refused = table[: table.index("\n\n")].splitlines()
+    assert told.split()[1:] == [
+        "noisy-histogram", "48", "111,743", "1,234,567", "0.000123", "0123456789abcdef",
+    ]  # fmt: skip
+    place = heads.index("digest")
+    assert "".join(line[place:].strip() for line in refused).replace(" ", "") == why.replace(
+        " ", ""
+    )
+    assert refused[0].split()[1:5] == ["counts", "3", "0", "159"]
+
+
 def in_grams(town: Town, name: str, times: float) -> None:
     path = town.folder / name / "table.csv"
     frame = pd.read_csv(path)
@@ -205,3 +230,18 @@ def test_a_line_names_the_question_that_was_answered() -> None:
     assert (line["kind"], line["number"], line["step"]) == ("round", 7, "masked")
     line = left.reply_line({"kind": "counts\x1b[2J", "number": 2}, {"refused": "a\nb"}, 0.0)
     assert (line["kind"], line["refused"]) == ("counts[2J", "ab")
+
+
+def test_rows_of_weight_zero_are_told_to_the_owner(tmp_path: Path) -> None:
+    town = make_town(tmp_path, secure_aggregation=False, rounds=3, weight="times")
+    path = town.folder / SILO / "table.csv"
+    frame = pd.read_csv(path)
+    frame.loc[:6, "times"] = 0
+    frame.to_csv(path, index=False)
+    told = (
+        f"7 of {len(frame)} rows have the weight 0 (times): they are left out, of training and of "
+        "test"
+    )
+    assert told in check_table(read_settings(town.settings(SILO)), town.agreed).remarks
+    train(town, TownTransport(town), tmp_path / "journal")
+    assert [one["remark"] for one in lines_of(town) if one["kind"] == left.REMARK] == [told]

@@ -75,8 +75,7 @@ def test_the_augmented_lagrangian_has_the_derivatives_it_says() -> None:
     part = Part(y, s, x)
 
     def at(point: np.ndarray) -> np.ndarray:
-        memory = {"multipliers": multipliers.tobytes(), "turn": 3, "rho": 5.0}
-        silo = Silo(part, part, memory=memory)
+        silo = Silo(part, part, memory={"3": [5.0, *multipliers.ravel()]})
         return Local(point, 5.0, 3, totals).answer(problem, silo)
 
     vector, size = at(theta), theta.size

@@ -153,12 +153,11 @@ def test_behind_masks_no_point_is_asked_about_again_without_the_lost_silo(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("secure", [False, True], ids=["clear", "masks"])
-@pytest.mark.parametrize("killed_after", [1, 4, 8])
-def test_lco_resumed_ends_at_the_same_optimum(
+@pytest.mark.parametrize(("secure", "killed_after"), [(False, 1), (True, 4), (False, 8)])
+def test_lco_resumed_ends_with_the_same_model(
     tmp_path: Path, secure: bool, killed_after: int
 ) -> None:
-    """Silos have forgotten their multipliers, in a new run of Flower's."""
+    """Silos keep their multipliers, also in a new run of Flower's."""
     town = make_town(tmp_path / "town", method="lco", epsilon=0.05, secure_aggregation=secure)
     rounds = 0
 
@@ -178,8 +177,8 @@ def test_lco_resumed_ends_at_the_same_optimum(
     replayed = [e["kind"] for e in events if e["event"] == "replayed"]
     assert replayed == ["columns", "counts", *["local"] * killed_after]
     assert run.trained.outcome.status is Status.CONVERGED
-    assert float(run.trained.outcome.last.violation) <= 1e-6
-    assert largest_gap(town, run, simulate(town, tmp_path, engine="pooled")) < 1e-4
+    whole, _ = train(town, TownTransport(town, run="3"), tmp_path / "other")
+    np.testing.assert_array_equal(run.trained.outcome.theta, whole.trained.outcome.theta)
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ jax.monitoring.register_event_duration_secs_listener(
 
 def ask(question, encoded=True):
     given = scalings if encoded else np.zeros(0)
-    asked = Ask(question, 1, agreed.fingerprint, "fedfair", encoded, given)
+    asked = Ask(question, 1, agreed.fingerprint, "fedfair", encoded, given, training="one")
     return answer(settings, agreed, asked, {})
 
 theta = np.zeros(agreed.problem(scalings).model.size)

@@ -20,6 +20,7 @@ from fairsilo.cli.flower import app
 from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FILE, read_federation_file
 from fairsilo.network.ledger import admit
+from fairsilo.network.ops import runs
 from fairsilo.network.ops.keys import for_flower, make_key, unlock
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.settings import read_settings
@@ -68,6 +69,42 @@ def test_a_silo_leaves(work: Path, tmp_path: Path) -> None:
     assert (work / FILE).read_bytes() == before
     assert (work / "silos" / "bank").exists()
     run("remove", "nobody", "--folder", work, sentence="has no silo or witness 'nobody'")
+
+
+def test_a_silo_that_left_does_not_hide_who_took_part(
+    work: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever its name was, the SuperLink starts and refuses the keys of all who left."""
+    for name in ("federation-x.json", "federation-0123456789abcdef.json"):
+        make_key(tmp_path / name, name)
+        run("add", name, "--key", tmp_path / f"{name}.pub", "--folder", work)
+        run("remove", name, "--folder", work)
+        assert (work / "former" / name).is_dir()
+    old, space = read_federation_file(work / FILE), Workspace(work)
+    members = {"silos": [one.model_dump() for one in old.silos], "format": 1, "of old": 0}
+    (work / "former" / "federation-00000000000000aa.json").write_text(json.dumps(members))
+    (work / "former" / "federation-00000000000000bb.json").write_text("{")
+    capfd.readouterr()
+    found = [{one.name for one in parties} for parties in space.earlier]
+    assert set(old.names) in found
+    assert {"federation-x.json", "federation-0123456789abcdef.json"} <= set.union(*found)
+    (told,) = capfd.readouterr().err.splitlines()
+    assert "cannot read who took part" in told
+    assert "00bb.json" in told
+
+
+def test_who_left_is_refused_also_where_another_comes_back(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Workspace] = []
+    # The SuperLink of tests/network/test_superlink.py takes long to start.
+    monkeypatch.setattr(runs, "controlled", lambda space: True)
+    monkeypatch.setattr(runs, "register_key", lambda space, name: None)
+    monkeypatch.setattr(runs, "nodes", lambda space: {"bank": None, "clinic": None, "farm": None})
+    monkeypatch.setattr(runs, "unregister_former", asked.append)
+    with pytest.raises(FairSiloError, match="shop left and came back with the same key"):
+        runs.register(Workspace(work))
+    assert len(asked) == 1
 
 
 def test_a_silo_changes_its_key(work: Path, tmp_path: Path) -> None:

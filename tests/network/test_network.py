@@ -66,10 +66,7 @@ def test_a_foreign_app_is_refused_and_robs_only_flowers_own_node(net: Net, tmp_p
             # Not even unpacked, as Flower does below its home before it runs an app.
             assert not list(net.space.silo(name).rglob("*stranger*"))
     assert list(net.space.silo(LATE).rglob("*stranger*"))
-    # With time to say goodbye: the SuperLink lets a node that is gone come back after a minute.
-    net.group.running[LATE].terminate()
-    net.group.running[LATE].wait(30)
-    net.group.kill(LATE)
+    net.stop(LATE)
 
 
 def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_path: Path) -> None:

@@ -23,7 +23,15 @@ from fairsilo.predictor.base import Plain, Predictor
 from fairsilo.predictor.calibrated import Calibrated
 from fairsilo.predictor.equalized_odds import EqualizedOdds
 from fairsilo.run import load, save
-from tests.network.silos import Town, TownTransport, make_town, simulate, train, train_with
+from tests.network.silos import (
+    Town,
+    TownTransport,
+    confirm,
+    make_town,
+    simulate,
+    train,
+    train_with,
+)
 
 CASES: list[dict[str, Any]] = [
     {"method": "st"},
@@ -46,7 +54,7 @@ def open_umask() -> Iterator[None]:
 
 
 def models_of(town: Town, training: str) -> list[Path]:
-    return [town.folder / name / "models" / training for name in town.agreed.names]
+    return [town.folder / name / "models" / name / training for name in town.agreed.names]
 
 
 def layers(model: Predictor) -> tuple[Floats, list[Floats], list[int]]:
@@ -160,6 +168,40 @@ def test_of_pooled_groups(tmp_path: Path) -> None:
         saved = load(folder)
         assert saved.schema == run.prepared.schema == other.prepared.schema
         np.testing.assert_allclose(layers(saved.predictors[0])[0], layers(expected)[0], atol=1e-6)
+
+
+def in_one_folder(town: Town) -> Town:
+    """The same silos, whose settings lie in one folder; tables and keys stay where they are."""
+    (shared := town.folder / "all").mkdir()
+
+    class Together(Town):
+        def settings(self, name: str) -> Path:
+            return shared / f"{name}.toml"
+
+    for name in town.agreed.names:
+        text = town.settings(name).read_text()
+        for file in ("federation.json", "table.csv", "node.key"):
+            text = text.replace(f'"{file}"', f'"../{name}/{file}"')
+        (shared / f"{name}.toml").write_text(text)
+        confirm(shared / f"{name}.toml")
+    return Together(town.folder, town.agreed, town.table)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "file"), [("lco", "memory.json"), ("st", "model.safetensors")])
+def test_silos_whose_settings_lie_in_one_folder_share_nothing(
+    tmp_path: Path, method: str, file: str
+) -> None:
+    """LCO with another silo's multipliers does not converge; ST evaluates another silo's model."""
+    town = make_town(tmp_path / "town", method=method, rows=600, rounds=40)
+    apart, _ = train(town, TownTransport(town), tmp_path / "apart")
+    together = in_one_folder(town)
+    found, _, engine = train_with(together, TownTransport(together), tmp_path / "together")
+    for part in ("train", "test"):
+        assert found.metrics[part] == apart.metrics[part]
+    models = town.folder / "all" / "models"
+    kept = [models / name / engine.journal.training / file for name in town.agreed.names]
+    assert len({path.read_bytes() for path in kept}) == len(kept)
 
 
 class KilledError(BaseException):

@@ -55,10 +55,12 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
         "mlp by agp": {"model": "mlp", "solver": "agp", "rounds": 4},
         "three classes": {"table": {"classes": 3}},
         "all classes protected": {"protected_class": "all"},
+        "additive": {"model": "additive", "pairs": 0},
     },
     "masks": {"masks": {"secure_aggregation": True}, "clear": {"secure_aggregation": False}},
     "privacy": {"exact": {}, "private": {"dp": {"epsilon": 80.0}, "rounds": 12}},
 }
+ADDED = {"additive"}
 Case = tuple[str, ...]
 
 
@@ -104,16 +106,21 @@ def accepted(case: Case) -> bool:
 
 
 def covering() -> list[Case]:
-    """Greedily, the case with the most pairs that no earlier one has; pairs are bits."""
+    """Greedily, the case with the most pairs that no earlier one has; pairs are bits.
+
+    Cases with a value of `ADDED` come last, so that a new value adds cases and changes none.
+    """
     cases = [case for case in itertools.product(*FACTORS.values()) if accepted(case)]
     place: dict[Any, int] = {}
     bits = [
         sum(1 << place.setdefault(pair, len(place)) for pair in itertools.combinations(case, 2))
         for case in cases
     ]
+    late = {k for k, case in enumerate(cases) if ADDED & set(case)}
     missing, chosen = (1 << len(place)) - 1, []
     while missing:
-        best = max(range(len(cases)), key=lambda k: (bits[k] & missing).bit_count())
+        new = [(bits[k] & missing).bit_count() for k in range(len(cases))]
+        best = max(range(len(cases)), key=lambda k: (new[k] > 0, k not in late, new[k]))
         missing &= ~bits[best]
         chosen.append(cases[best])
     return chosen

@@ -77,7 +77,7 @@ def test_answers_like_the_file_it_was_made_from(url: str, tmp_path: Path) -> Non
         query='select x0, x1::numeric, x2, x3, c0, "group", label, part from loans order by id',
         plain=True,
     )
-    ask = Ask(Columns(), 1, town.agreed.fingerprint, "fedfair")
+    ask = Ask(Columns(), 1, town.agreed.fingerprint, "fedfair", training="one")
     here = answer(read_settings(town.settings("silo0")), town.agreed, ask, {})
     np.testing.assert_allclose(answer(settings, town.agreed, ask, {}), here, rtol=1e-12)
 

@@ -42,8 +42,9 @@ from tests.network.silos import Town, TownTransport, largest_gap, make_town, sim
         (True, {"method": "fedavg"}),
         (True, {"solver": "agp", "rounds": 4}),
         (False, {"solver": "agp", "model": "mlp", "rounds": 3}),
+        (True, {"model": "additive", "pairs": "x0:c0"}),
     ],
-    ids=["masks", "clear", "fedavg", "agp", "mlp"],
+    ids=["masks", "clear", "fedavg", "agp", "mlp", "additive"],
 )
 def test_without_noise_it_is_the_simulation(
     tmp_path: Path, secure: bool, settings: dict[str, Any]
@@ -111,10 +112,10 @@ def test_the_second_run_is_refused_by_every_silos_own_ledger(tmp_path: Path, sec
 def ask_of(town: Town, question: Question | None = None) -> Ask:
     scalings = np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers))
     asked = question or NoisyCounts()
-    return Ask(asked, 1, town.agreed.fingerprint, "fedfair", encoded=True, scalings=scalings)
+    return Ask(asked, 1, town.agreed.fingerprint, "fedfair", True, scalings, training="one")
 
 
-def ask(town: Town, question: Question | None = None, training: str = "") -> Record:
+def ask(town: Town, question: Question | None = None, training: str = "one") -> Record:
     asked = replace(ask_of(town, question), training=training)
     return reply_to(asked.to_record(), str(town.settings("silo0")), {}, "1")
 

@@ -120,7 +120,8 @@ def test_an_audit_asks_for_tallies_alone(tmp_path: Path) -> None:
     scalings = np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers))
     audits = {"audited": Evaluate(ZERO, audit=True), "classes": Answers("classes")}
     path.write_text(path.read_text() + 'audit_predictions = "label"\n')
-    ended = Ask(Evaluate(ZERO), 1, town.agreed.fingerprint, "fedfair", True, scalings).to_record()
+    about = (1, town.agreed.fingerprint, "fedfair", True, scalings)
+    ended = Ask(Evaluate(ZERO), *about, training="ab").to_record()
     assert reply_to(ended, str(path), {}, "1")["vector"]
     for name, question in (QUESTIONS | audits).items():
         ask = Ask(question, 1, town.agreed.fingerprint, "audit", True, scalings).to_record()

@@ -55,7 +55,7 @@ def read(folder: Path, rows: list[str]) -> tuple[Part, Part]:
     path = folder / "table.csv"
     path.write_text("\n".join(["age,code,word,y,s,part", *rows]) + "\n")
     own = Settings(name="a", federation=Path("unused"), data=path)
-    return split_rows(read_rows(own, SCHEMA), CHARTER)
+    return split_rows(read_rows(own, SCHEMA, CHARTER.split), CHARTER)
 
 
 def contributions(part: Part) -> list[tuple[Any, ...]]:
@@ -116,7 +116,7 @@ def test_a_silo_of_nobody_answers_with_noise_alone(tmp_path: Path) -> None:
     for question in (NoisyColumns(), *private, Evaluate(theta, test_only=True)):
         encoded = question.kind != "noisy-columns"
         given = scalings if encoded else np.zeros(0)
-        asked = Ask(question, 1, agreed.fingerprint, "fedfair", encoded, given)
+        asked = Ask(question, 1, agreed.fingerprint, "fedfair", encoded, given, training="one")
         vector = answer(own, agreed, asked, {})
         assert np.isfinite(vector).all()
         assert len(vector)

@@ -139,9 +139,9 @@ def test_nothing_the_server_received_holds_a_value_of_a_silos_vector(tmp_path: P
     about = (town.agreed.fingerprint, "fedfair")
     (counted,) = (entry.vector for entry in engine.entries if entry.kind == "counts")
     assert counted is not None
-    asked = [Ask(Columns(), 1, *about)]
+    asked = [Ask(Columns(), 1, *about, training="one")]
     asked += [
-        Ask(question, 2 + k, *about, encoded=True, scalings=scalings)
+        Ask(question, 2 + k, *about, encoded=True, scalings=scalings, training="one")
         for k, question in enumerate(
             [
                 Counts(),

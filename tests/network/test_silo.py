@@ -36,7 +36,8 @@ def town(tmp_path: Path) -> Town:
 def ask_of(town: Town, question: Question | None = None, **values: Any) -> Ask:
     encoder = {"encoded": True, "scalings": scalings_of(town)}
     fixed = {"number": 1, "fingerprint": town.agreed.fingerprint, "purpose": town.agreed.method}
-    return Ask(question or Counts(), **{**fixed, **encoder, **values})
+    named = {"training": "one"}
+    return Ask(question or Counts(), **{**fixed, **named, **encoder, **values})
 
 
 def scalings_of(town: Town) -> Floats:
@@ -188,9 +189,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the silos whose tables were parsed."""
     names: list[str] = []
 
-    def counting(settings: Settings, schema: Schema) -> pd.DataFrame:
+    def counting(settings: Settings, schema: Schema, *beside: str | None) -> pd.DataFrame:
         names.append(settings.name)
-        return read_rows(settings, schema)
+        return read_rows(settings, schema, *beside)
 
     monkeypatch.setattr("fairsilo.network.silo.read_rows", counting)
     return names
@@ -228,13 +229,14 @@ def test_rows_that_are_kept_are_those_of_the_file_and_of_todays_settings(
     frame.to_csv(path, index=False)
     os.utime(path, ns=(stays.st_atime_ns, stays.st_mtime_ns))
     assert path.stat().st_size == stays.st_size
-    assert unpack(ask(town, ask_of(town))["vector"])[0] == before[0] - 1
+    counts = ask_of(town, training="two")
+    assert unpack(ask(town, counts)["vector"])[0] == before[0] - 1
     assert parsed == ["silo0"] * 2
     # Settings are read anew for every question: small cells, and whose weights follow from them.
-    round_ = ask_of(town, round_at(town))
+    round_ = ask_of(town, round_at(town), training="two")
     whole = ask(town, round_)["vector"]
     set_line(town, "minimum_cell = 5000")
-    assert not counted(town, ask(town, ask_of(town))["vector"]).cells.any()
+    assert not counted(town, ask(town, counts)["vector"]).cells.any()
     assert ask(town, round_)["vector"] != whole
     assert parsed == ["silo0"] * 2
 

@@ -16,10 +16,10 @@ import pytest
 
 from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
-from fairsilo.network import replay, silo, witness
+from fairsilo.network import replay, silo
 from fairsilo.network.encoding import encoder_of
 from fairsilo.network.wire import Ask
-from tests.network.silos import Town, TownTransport, make_town, train
+from tests.network.silos import Town, TownTransport, make_town, restart_witnesses, train
 
 LIAR = "silo3"
 PULL = 1e4
@@ -67,7 +67,7 @@ def test_a_silo_that_is_shown_totals_reads_anothers_row(
     judged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a witness who is its friend. Where sums are held to what rows can give it is noticed."""
-    witness._CASES.clear()
+    restart_witnesses()
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
     town = make_town(tmp_path / "town", watched=1, rounds=len(POINTS) + 1, epsilon=100.0)
     liar, honest, shown = Liar(town), silo.answer, replay.Replay.collect

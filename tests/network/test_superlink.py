@@ -16,12 +16,14 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops import superlink
+from fairsilo.network.ops.control import nodes
 from fairsilo.network.ops.demo import make_demo
 from fairsilo.network.ops.launch import await_superlink, start_superlink
 from fairsilo.network.ops.processes import command, free_ports, processes
-from fairsilo.network.ops.runs import RunConfig, submit
+from fairsilo.network.ops.runs import DATABASE, PATIENCE, RunConfig, register, submit
 from fairsilo.network.ops.superlink import run_superlink
 from fairsilo.network.ops.workspace import CONTROL, Workspace
+from tests.network.members import run
 from tests.network.network import command_lines
 from tests.network.test_health import well_formed
 
@@ -57,8 +59,35 @@ def superlinks(space: Workspace) -> list[str]:
     return [line for line in command_lines() if str(space.folder) in line]
 
 
-def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
-    """Started by its script, with a port for control of the operator's choice."""
+def test_a_signal_ends_both_and_then_it_starts_again(tmp_path: Path) -> None:
+    """Started by its script, with a port for control of the operator's choice.
+
+    Meanwhile a silo leaves while it does not run, and comes back with the same key.
+    """
+    space = make_demo(tmp_path / "work", 4, rows=1200, rounds=2)
+    folder = ("--folder", space.folder)
+
+    def register_all() -> None:
+        register(space, PATIENCE)
+        assert set(nodes(space)) == set(space.agreed.names)
+
+    def come_back() -> None:
+        key = space.former / "silo-4" / "node.key.pub"
+        run("add", "silo-4", "--key", key, *folder)
+        with pytest.raises(
+            FairSiloError, match=r"silo-4 left and came back .*superlink\.db, start"
+        ):
+            register(space, PATIENCE)
+
+    def remove() -> None:
+        told = run("remove", "silo-4", *folder)
+        assert "no SuperLink runs here: it refuses silo-4's key from its next start on" in told
+
+    def forget() -> None:
+        (space.folder / DATABASE).unlink()
+
+    meanwhile = (register_all, come_back, register_all)
+    afterwards = (remove, forget, forget)
     port, health = free_ports(2)
     # Tests that run in the background or under nohup ignore some signals, and so would the child.
     heed = "import signal, os, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -66,12 +95,14 @@ def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
     script = [str(space.folder / "start-superlink.sh"), "--control-port", str(port)]
     script += ["--health-port", str(health)]
     path = f"{Path(command('fairsilo')).parent}{os.pathsep}{os.environ['PATH']}"
-    for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    refused = (False, True, False)
+    for sent, do, then, said in zip(signals, meanwhile, afterwards, refused, strict=True):
         child = subprocess.Popen(
             [sys.executable, "-c", f"{heed}os.execv(sys.argv[1], sys.argv[1:])", *script],
             env={**os.environ, "PATH": path},
             stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
@@ -80,15 +111,18 @@ def test_a_signal_ends_both_and_then_it_starts_again(space: Workspace) -> None:
             assert space.control == f"127.0.0.1:{port}"
             assert open_ports(space, space.control) == [space.address, space.control]
             _healthy(space, health)
+            do()
             os.kill(child.pid, sent)
-            told = child.communicate(timeout=60)[1]
+            out, told = child.communicate(timeout=60)
         finally:
             child.kill()
             child.communicate()
         assert child.returncode == 130
         assert "Traceback" not in told
+        assert ("silo-4 left: its key is refused\n" in out) == said
         assert not space.control
         assert not superlinks(space)
+        then()
 
 
 def _healthy(space: Workspace, port: int) -> None:

@@ -43,6 +43,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.ops import internals, whole
 from fairsilo.network.ops.gateway import Gateway
 from fairsilo.network.ops.internals import Pace
+from fairsilo.network.ops.room import limit
 from fairsilo.network.ops.whole import Bag, News, attach, carry, carry_grid, detach, serve, stage
 
 CALLS = {
@@ -91,6 +92,7 @@ class Link:
             self.news = News()
             serve(fleet, self.news)
             serve(runtime, self.news)
+            limit(fleet)
         self.bags = {"server": Bag(), "silo": Bag()}
         self.silo = self.client(fleet)
         self.grid = HttpGrid(token="token")

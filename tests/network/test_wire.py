@@ -55,7 +55,7 @@ def test_questions_survive_the_wire(theta: np.ndarray, mu: np.ndarray, number: i
 KINDS = (
     "columns", "counts", "round", "local", "spread", "attack", "evaluate", "separate",
     "repair", "answers", "noisy-columns", "noisy-counts", "cells", "outcomes",
-    "histogram", "crossings",
+    "histogram", "crossings", "noisy-histogram",
 )  # fmt: skip
 NUMBERS: dict[Any, Any] = {float: 0.5, int: 3, str: "eo", bool: True, Floats: np.arange(4.0)}
 

@@ -106,7 +106,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     wait_for_port(port, 10)
     state = factory.state()
     state.set_node_id(1)
-    ask = Ask(Columns(), 1, town.agreed.fingerprint, "fedfair")
+    ask = Ask(Columns(), 1, town.agreed.fingerprint, "fedfair", training="one")
     yield Node(state, port, town.settings("silo0"), ask)
     server.should_exit = True
     thread.join(10)

@@ -106,7 +106,7 @@ def test_a_node_is_known_by_its_key_alone(consortium: tuple[Path, list[str]]) ->
     folder, arguments = consortium
     run("init", "--folder", str(folder / "work"), *arguments)
     agreed = read_federation_file(folder / "work" / FILE)
-    name = silo_names(agreed)
+    name = silo_names(agreed.parties)
     line = (folder / "at" / "clinic" / "node.key.pub").read_text()
     pem = read_public_key("clinic", line).public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

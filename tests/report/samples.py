@@ -122,6 +122,8 @@ def with_terms(run: Sample, names: tuple[str, ...], limited: bool = True) -> Sam
         free = 1.5 * heights if limited else heights
         one |= {"height": heights.tolist(), "free": free.tolist(), "free_importance": 0.5}
         one |= {"low": (free - 0.25).tolist(), "high": (free + 0.25).tolist()}
+        if k < 2:
+            one["cancels"] = {names[1 - k]: -0.9}
         terms.append(one)
     return Sample(run.description | {"terms": terms}, run.metrics, run.history)
 

@@ -47,6 +47,8 @@ def test_many_pairs_are_folded() -> None:
     page = audit_page(audited(tuple(f"group {k}" for k in range(9)), rows=2000))
     assert "All 36 lines" in page
     assert "The 7 largest of 36." in page
+    assert "All 72 pairs of groups in a table" in page
+    assert "All 36 differences of rates in a table" in page
 
 
 def test_the_certificate_as_a_page_of_its_own() -> None:
@@ -57,5 +59,5 @@ def test_the_certificate_as_a_page_of_its_own() -> None:
     text = certificate_text(description, metrics)
     assert text.startswith("# Certificate of fairness between groups\n\n**Not certified.** On ")
     assert "trained by `fedfair` on 1,000 rows of 3 parties" in text
-    assert "| Female \u2212 Male | yes | average over the silos |" in text
+    assert "| Female \u2212 Male | y=yes | average over the silos |" in text
     assert "## What it assumes" in text

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
+from fairsilo.data.leakage import ALONE
 from fairsilo.evaluate.intervals import wilson
-from fairsilo.report import card, card_markdown
+from fairsilo.report import card, card_markdown, certificate_text
 from tests.report.samples import sample
 
 
@@ -59,6 +60,34 @@ def test_a_certificate_is_shown_when_there_is_one() -> None:
     assert "are approximate): chebyshev 0.1235, cantelli 0.1000, normal 0.0500." in text
     assert "Kept." in text
     assert "- much" in text
+
+
+def test_what_gives_the_answers_away_is_said_first() -> None:
+    description, metrics, _ = sample().files()
+    note = f"column 'paid' {ALONE} (1.000)"
+    metrics["notes"] = ["something else", note]
+    text = card_markdown(card(description, metrics))
+    said = f"**Given away.** Column 'paid' {ALONE} (1.000)."
+    assert text.index(said) < text.index("## Intended use")
+    assert text.count(ALONE) == 1
+    assert "something else" in text[text.index("## Training") :]
+    found = {"met": True, "statement": "Kept.", "bounds": {}, "pairs": [], "assumes": []}
+    metrics["certificate"] = {**found, "level": 0.95}
+    paper = certificate_text(description, metrics)
+    assert paper.index(said) < paper.index("**Certified.** Kept.")
+    assert "Given away" not in certificate_text(description, metrics | {"notes": []})
+
+
+def test_groups_that_are_numbers_have_the_name_of_their_column() -> None:
+    description, metrics, _ = sample(groups=("0", "1"), classes=("0", "1")).files()
+    description["schema"] |= {"group": "female", "label": "good"}
+    description["constraints"] = ["0 - 1 in 1"]
+    one = {"a": ["0"], "b": ["1"], "classes": ["1"], "claim": None, "epsilon": 0.1}
+    description["compared"] = [one]
+    text = card_markdown(card(description, metrics))
+    assert "Compared: female=0 - female=1 in good=1." in text
+    assert "| female=0 - female=1 in good=1 |" in text
+    assert "0 - 1" not in text
 
 
 def test_what_differential_privacy_promised() -> None:

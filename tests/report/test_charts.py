@@ -152,3 +152,9 @@ def test_ranked_is_sorted_and_histogram_counts_all() -> None:
 def test_charts_of_nothing_are_still_charts(make: object) -> None:
     assert callable(make)
     assert "<figure" in make()
+
+
+def test_the_first_round_is_a_whole_number() -> None:
+    chart = lines("Loss", [Line("loss", [1], [0.5])], x_title="round")
+    assert 'class="tick">1</text>' in chart
+    assert ">1.0</text>" not in chart

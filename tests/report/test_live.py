@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fairsilo.cli.flags import as_typed
 from fairsilo.errors import FairSiloError
 from fairsilo.network.server import about, coordinate
 from fairsilo.network.transport import Fault
@@ -60,7 +61,7 @@ def text(browser: Browser) -> str:
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_silo_dies_on_screen_and_comes_back(browser: Browser, tmp_path: Path, dark: bool) -> None:
     post, work, _ = run_in_thread(tmp_path)
-    with watching(tmp_path / PROGRESS) as server:
+    with watching(tmp_path / PROGRESS, words=as_typed) as server:
         browser.visit(server.address, dark=dark)
         browser.wait("document.querySelector('h1').textContent === 'No run yet'")
         work.start()
@@ -68,7 +69,10 @@ def test_a_silo_dies_on_screen_and_comes_back(browser: Browser, tmp_path: Path, 
         away = "document.querySelector('.silo.is-unsure')"
         assert browser.eval(f"{away}.innerText").startswith("silo1\naway\n")
         assert "is not connected" in browser.eval(f"{away}.innerText")
-        assert browser.eval("document.querySelectorAll('.silo.is-good').length") == 3
+        assert "waiting for up to 60 s (--wait-lost)" in text(browser)
+        others = "[...document.querySelectorAll('.silo.is-good .badge')].map(b => b.innerText)"
+        # They have answered.
+        assert browser.eval(others) == ["idle"] * 3
         assert browser.eval("document.querySelector('.happened').innerText").count("silo1") == 1
         rounds = browser.eval("document.querySelectorAll('#rounds tbody tr').length")
         assert rounds >= 1

@@ -67,7 +67,7 @@ def reproduced(folder: Path) -> str:
         [
             {
                 "scenario": "unequal", "clients": clients, "draws": 2000, "promised": 0.75,
-                "variance": 0.07, "sigma_avg2_over_n": 0.066, "held_zero": 1.0,
+                "variance": 0.07, "sigma_avg2_over_n": 0.066, "sigma_min2": 0.1, "held_zero": 1.0,
                 **{f"{key}_fedfair": value for key, value in bound.items()},
                 **{f"{key}_lco": value for key, value in bound.items()},
             }
@@ -137,9 +137,9 @@ def test_a_method_looks_the_same_in_every_panel(show: Browser, tmp_path: Path) -
     ):
         for method, style in figure:
             styles.setdefault(method, set()).add(style)
-    assert len(styles) == 8
+    assert len(styles) == 9
     assert all(len(seen) == 1 for seen in styles.values())
-    assert len(set.union(*styles.values())) == 8
+    assert len(set.union(*styles.values())) == 9
     assert show.eval("document.querySelectorAll('.mark.strong').length") >= 2
     label = show.eval("document.querySelector('.mark.strong').getAttribute('aria-label')")
     assert label.startswith("FedFair")
@@ -158,3 +158,16 @@ def test_collapse_and_divergence_are_named(show: Browser, tmp_path: Path) -> Non
     first = show.eval("document.querySelector('tbody tr').innerText")
     assert first.startswith("0.01")
     assert "diverged" in first
+
+
+def test_one_seed_has_no_spread() -> None:
+    cell = find("drug-lr-iid")
+    parts = {name: part[part["seed"] == 0] for name, part in parts_of(cell).items()}
+    both = compare_page(cell, compare_summary(parts), parts, "fairsilo compare", "fast", 1)
+    both += sweep_page(
+        cell, "fedfair", sweep_summary(parts["fedfair"], "fedfair"), "fairsilo sweep", "fast", 1
+    )
+    assert "\N{PLUS-MINUS SIGN}" not in both
+    assert "standard deviation over" not in both
+    assert both.count("One random data set") == 2
+    assert "\N{PLUS-MINUS SIGN}" in compared(Path())

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairsilo.data.leakage import ALONE, SEEN
 from fairsilo.data.synthetic import make_table
 from fairsilo.evaluate.certificate import refuse
 from fairsilo.report import card, card_markdown, run_page
@@ -61,6 +62,16 @@ def test_what_the_test_rows_say(options: dict[str, Any], answer: Answer, words: 
     assert words in headline(run)
 
 
+@pytest.mark.parametrize("target", [None, 0.1])
+def test_rows_that_were_given_are_not_called_unseen(target: float | None) -> None:
+    run = sample(loss_gap=0.05)
+    run.metrics["target_deo"] = target
+    assert "rows it never saw" in text_of(page(run))
+    run.metrics["unseen"] = False
+    assert "never saw" not in text_of(page(run))
+    assert "ows given for testing" in text_of(page(run))
+
+
 def test_contradiction_allows_for_having_looked_at_many_pairs() -> None:
     # One of three pairs is 0.1 + 2.2 se away: beyond at 95 %, not at 1 - 0.05/3.
     gap = 0.1 + 2.2 * 0.3 * np.sqrt(2 / 399)
@@ -68,6 +79,19 @@ def test_contradiction_allows_for_having_looked_at_many_pairs() -> None:
     assert on_test_rows(facts(two)) is Answer.NO
     three = sample(groups=("a", "b", "c"), loss_gap=gap / 2)
     assert on_test_rows(facts(three)) is Answer.UNSURE
+
+
+def test_a_group_of_few_rows_confirms_nothing_and_hides_no_breach() -> None:
+    """Its pairs have no interval; another pair's can still be beyond the limit."""
+    for gap, answer in ((0.5, Answer.NO), (0.0, Answer.UNSURE)):
+        run = sample(groups=("a", "b", "c"), loss_gap=gap, rows=4000)
+        assert on_test_rows(facts(run)) is (Answer.NO if gap else Answer.YES)
+        for cell in run.metrics["test"]["cells"]:
+            if cell["group"] == "c":
+                cell["predicted"] = {name: n // 50 for name, n in cell["predicted"].items()}
+                cell["rows"] = sum(cell["predicted"].values())
+        assert on_test_rows(facts(run)) is answer
+        assert "too few rows" in text_of(page(run))
 
 
 def test_what_is_certified_is_what_the_certificate_says() -> None:
@@ -323,7 +347,29 @@ def test_terms_stand_beside_those_without_the_limit() -> None:
     tip = ">= 1.235\nthis model: 0.000\nwithout the limit: 0.000\n95% band \u22120.250 to +0.250"
     assert tip in unescape(whole)
     told = card_markdown(card(run.description, run.metrics))
+    cancel = "\u201cage\u201d and \u201cjob\u201d mostly cancel"
+    assert words.count(cancel) == told.count(cancel) == 1, "once for both"
     assert "| age & job | 0.3333 | 0.5000 | 0.5000 |" in told
     free = " ".join(text_of(page(with_terms(sample(method="fedavg"), ("a", "b"), False))).split())
     assert "hold the terms with 95% confidence" in free
     assert 'id="terms"' not in page(sample())
+
+
+@pytest.mark.parametrize("note", [f"column 'paid' {ALONE} (1.000)", f"50 of 304 {SEEN}, in all"])
+def test_answers_that_are_given_away_are_not_praised(note: str) -> None:
+    run = sample(loss_gap=0.05)
+    assert 'class="badge good"' in page(run)
+    run.metrics["notes"] = [note, "something else"]
+    assert headline(run).startswith("Too good to be true?")
+    shown = page(run)
+    assert 'class="badge good"' not in shown
+    assert text_of(shown).index("Given away") < text_of(shown).index("Take note")
+
+
+def test_groups_and_classes_that_are_numbers_have_the_names_of_their_columns() -> None:
+    run = sample(groups=("0", "1"), classes=("0", "1"))
+    run.description["schema"] |= {"group": "female", "label": "good"}
+    words = text_of(page(run))
+    assert "female=0 \N{MINUS SIGN} female=1" in words
+    assert "truly are \u201cgood=1\u201d" in words
+    assert not re.search(r"(?<!=)\b0 \N{MINUS SIGN} 1\b|\u201c[01]\u201d", words)

@@ -16,6 +16,7 @@ from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.member import Member
 from fairsilo.network.ops.keys import make_key
 from fairsilo.run import Options, execute, load, save
+from fairsilo.run.decide import decision_note
 from fairsilo.run.predict import score_table
 
 FRAME = make_table(900, silos=3, bias=1.0, seed=2)
@@ -33,12 +34,22 @@ def positives(cells: list[dict[str, Any]]) -> int:
     return sum(cell["predicted"]["1"] for cell in cells)
 
 
+def test_one_half_is_not_told_apart_from_itself() -> None:
+    (told,) = decision_note("0.5", 0.5, ["0", "1"])
+    assert told == "'1', the second class, is predicted from a probability of 0.5 on, and '0' below"
+
+
 @pytest.mark.parametrize("engine", ["pooled", "clientwise"])
 def test_a_given_probability_decides_everywhere(tmp_path: Path, engine: str) -> None:
     run = execute(options(tmp_path, decide_at="0.3", engine=engine))
     plain = execute(options(tmp_path, engine=engine), baseline=False)
     assert run.trained.outcome.theta == pytest.approx(plain.trained.outcome.theta, abs=1e-9)
     assert run.metrics["decide_at"] == 0.3
+    (told,) = (one for one in run.metrics["notes"] if "second class" in one)
+    assert told == (
+        "'1', the second class, is predicted from a probability of 0.3 on, not from 0.5, and '0' "
+        "below"
+    )
     assert positives(run.metrics["test"]["cells"]) > positives(plain.metrics["test"]["cells"])
     assert run.metrics["test"]["auc"] == plain.metrics["test"]["auc"]
     p = run.trained.predictors[0].probabilities(run.prepared.test_x, run.prepared.test_s)[:, 1]  # type: ignore[attr-defined]

@@ -39,6 +39,18 @@ def test_the_difference_is_that_of_dropping_it(options: Options, tmp_path: Path)
         assert said in text
 
 
+def test_with_a_declared_schema_too(options: Options, tmp_path: Path) -> None:
+    schema = execute(options, baseline=False).prepared.schema
+    (tmp_path / "schema.json").write_text(schema.model_dump_json())
+    declared = replace(options, schema=tmp_path / "schema.json")
+    told = execute(declared).metrics["group_feature"]
+    assert told == execute(options).metrics["group_feature"]
+    assert "without" in told
+    blind = execute(replace(declared, drop_group=True), baseline=False)
+    assert "group" not in blind.prepared.schema.columns
+    assert "group_feature" not in blind.metrics
+
+
 @pytest.mark.parametrize("change", [{"solver": "lbfgs", "rounds": 2}, {"features": ("group",)}])
 def test_where_it_is_not_cheap_or_nothing_is_left_it_is_only_said(
     options: Options, change: dict[str, object]

@@ -44,9 +44,10 @@ def test_rows_set_aside_say_when() -> None:
 
 
 @pytest.mark.slow
-def test_over_a_network_as_in_simulation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("masks", [False, True])
+def test_over_a_network_as_in_simulation(tmp_path: Path, masks: bool) -> None:
     settings: dict[str, Any] = {"rounds": 16, "early_stopping": True}
-    town: Town = make_town(tmp_path / "town", rows=400, secure_aggregation=False, **settings)
+    town: Town = make_town(tmp_path / "town", 3, 400, secure_aggregation=masks, **settings)
     run, _ = train(town, TownTransport(town), tmp_path / "journal")
     other = simulate(town, tmp_path)
     assert largest_gap(town, run, other) < 1e-6

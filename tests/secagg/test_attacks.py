@@ -208,7 +208,8 @@ def test_a_small_client_with_a_minimum_of_rows_does_not_answer(tmp_path: Path) -
     """Over the network a silo needs at least 50 rows, unless its settings say otherwise."""
     town = make_town(tmp_path, rows=40, secure_aggregation=False)
     scalings = np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers))
-    question = Ask(Counts(), 1, town.agreed.fingerprint, "fedfair", encoded=True, scalings=scalings)
+    about = (1, town.agreed.fingerprint, "fedfair", True, scalings)
+    question = Ask(Counts(), *about, training="one")
     reply = reply_to(question.to_record(), str(town.settings("silo0")), {}, "1")
     assert "fewer training rows than it demands" in reply["refused"]
     assert reply["vector"] == b""

@@ -207,17 +207,29 @@ def test_different_rosters_give_no_sum() -> None:
         federation.server.total()
 
 
-def test_old_keys_fed_to_a_silo_that_was_started_anew_open_nothing() -> None:
+@pytest.mark.parametrize("guarded", [False, True])
+def test_old_keys_fed_to_a_silo_that_was_started_anew_open_nothing(guarded: bool) -> None:
     """Letters are sealed to the keys of both, and a silo that forgot its keys makes new ones."""
     federation = Federation(agreement(5))
     federation.set_up(2)
-    federation.unmask(federation.collect({name: np.ones(2) for name in SILOS}))
+    before = federation.states[VICTIM]
+    round_ = federation.collect({name: np.ones(2) for name in SILOS})
+    federation.unmask(round_)
     old, letters = federation.server.bundles(), federation.server._letters
+    given = {name: letters[name][VICTIM] for name in SILOS if name != VICTIM}
+    if not guarded:
+        # With the keys that it had it answers twice behind the same masks.
+        made, federation.states[VICTIM] = federation.server.transcript, before
+        assert made is not None
+        federation.ask(VICTIM, SiloSession.receive, given)
+        again = federation.ask(VICTIM, SiloSession.masked, round_, 3 * np.ones(2))
+        apart = (again - made.vectors[VICTIM])[:4].tolist()
+        assert apart == [1, 1, 0, 0], "3 less 1, in units of 2"
+        return
     federation.states[VICTIM] = SiloSession(federation.agreement, VICTIM).to_bytes()
     first, last = federation.server._rounds
     fresh = federation.ask(VICTIM, SiloSession.advertise, first, last, federation.keys[VICTIM])
     federation.ask(VICTIM, SiloSession.share, {**old, VICTIM: fresh})
-    given = {name: letters[name][VICTIM] for name in SILOS if name != VICTIM}
     with pytest.raises(ProtocolError):
         federation.ask(VICTIM, SiloSession.receive, given)
     with pytest.raises(ProtocolError, match="not yet received shares"):

@@ -17,6 +17,7 @@ from fairsilo.model import logistic_regression
 from fairsilo.numerics import solve_bent
 from fairsilo.partition.federation import Federation
 from fairsilo.solver import Agp, Lbfgs, Newton, Order, Query, Status, Sums
+from fairsilo.solver.base import kkt_residual
 from fairsilo.sums import Compiled
 from tests.engine.sums import compiled_sums, weighted_rows
 from tests.tables import make
@@ -34,6 +35,23 @@ def three_groups(classes: int) -> tuple[Federation, list[Dgeo]]:
         Dgeo(a, b, c) for a, b in itertools.combinations(range(3), 2) for c in range(1, classes)
     ]
     return federation, pairs
+
+
+@pytest.mark.parametrize(
+    ("d", "mu", "residual"),
+    [
+        (0.02, 0.046, 0.0),  # at the limit
+        (-0.02, -0.046, 0.0),
+        (0.0022, 0.046, 0.0178),  # inside: the review's point, whose product is 8e-4
+        (0.0022, 0.001, 0.001),
+        (-0.02, 0.046, 0.04),  # the multiplier is the other side's
+        (0.0, 0.0, 0.0),
+    ],
+)
+def test_a_multiplier_with_a_slack_is_no_optimum(d: float, mu: float, residual: float) -> None:
+    one = np.array([1.0])
+    found = kkt_residual(0 * one, d * one, mu * one, 0.02 * one)
+    assert found == pytest.approx(residual)
 
 
 @pytest.mark.slow
@@ -134,8 +152,9 @@ def test_the_damping_is_that_of_the_matrix_with_an_output_per_class() -> None:
         np.testing.assert_allclose(found, want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("reach", [5.0, np.inf])
-def test_trials_stay_within_reach(reach: float) -> None:
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize(("kind", "start"), [(Newton, 30.0), (Lbfgs, 300.0)])
+def test_trials_stay_within_reach(kind: type[Newton | Lbfgs], start: float, bounded: bool) -> None:
     """From a saturated point, where there is next to no curvature, to the optimum log(3)."""
     asked: list[float] = []
 
@@ -147,9 +166,10 @@ def test_trials_stay_within_reach(reach: float) -> None:
         hess = np.array([[p * (1 - p)]])
         return Sums(loss, np.zeros(0), np.array([p - 0.75]), np.zeros((0, 1)), hess)
 
-    outcome = drive(Newton(reach=reach), answer, [30.0], np.zeros(0), 60)
+    solver = kind() if bounded else kind(reach=np.inf)
+    outcome = drive(solver, answer, [start], np.zeros(0), 60)
     assert outcome.status is Status.CONVERGED
-    assert outcome.theta[0] == pytest.approx(np.log(3), abs=1e-5)
-    farthest = max(abs(one - 30) for one in asked)
-    assert (farthest <= 5 * 31 + 1e-9) == (reach == 5)
+    assert outcome.theta[0] == pytest.approx(np.log(3), abs=1e-4)
+    farthest = max(abs(one - start) for one in asked)
+    assert (farthest <= kind().reach * (1 + start) + 1e-9) is bounded
     assert farthest > 100

@@ -21,6 +21,7 @@ from fairsilo.evaluate.audit import DRAWS, Auditor
 from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.intervals import LEVEL
 from fairsilo.fairness import DEFAULT, NOTIONS
+from fairsilo.fairness.words import audit_spoken
 from fairsilo.partition import by_column
 from fairsilo.run.constraints import every_pair
 from fairsilo.run.target_options import check_target
@@ -36,8 +37,10 @@ class Audit:
         found = self.found
         figures = (("accuracy", found["accuracy"]["value"]), ("deo", self.deo), ("dgeo", self.dgeo))
         told = ", ".join(f"{name} {_short(value)}" for name, value in figures)
+        why = (found.get("worth") or {}).get("why")
+        first = "" if why is None else f"This model is {why}. "
         return (
-            f"Audit of {found['model']}: {found['rows']:,} rows of {found['silos']} silo"
+            f"{first}Audit of {found['model']}: {found['rows']:,} rows of {found['silos']} silo"
             f"{'' if found['silos'] == 1 else 's'}, {told}; {found['certificate']['statement']}"
         )
 
@@ -45,7 +48,7 @@ class Audit:
         gaps = [
             [f"{one['a']} - {one['b']}", one["class"], one["rows_a"], one["rows_b"],
              one["rate_gap"]["pooled"]["value"], one["loss_gap"]["pooled"]["value"]]
-            for one in self.found["pairs"]
+            for one in audit_spoken(self.found)["pairs"]
         ]  # fmt: skip
         columns = ["groups", "class", "rows", "rows", "rate gap (DEO)", "loss gap (DGEO)"]
         table = pd.DataFrame(gaps, columns=columns).to_html(
@@ -141,18 +144,22 @@ def audit(
     rows = Rows(
         frame, schema, labels, s, owner, silos, pairs, compare, protected, "the rows given", unseen
     )
+    named = {
+        "label": str(getattr(y, "name", None) or "y"),
+        "group": str(getattr(sensitive_features, "name", None) or "sensitive_features"),
+    }
+    names = Names(schema.groups, schema.classes, named["group"], named["label"])
     found = examine(
         rows,
         _answers(rows, y_proba, y_pred is not None),
-        Auditor(pairs, Names(schema.groups, schema.classes), level, draws, seed),
+        Auditor(pairs, names, level, draws, seed),
         (epsilon,) * len(pairs),
         min_cell,
         model="model in Python",
         data="rows in Python",
         notion=notion,
         target_deo=target_deo,
-        label=str(getattr(y, "name", None) or "y"),
-        group=str(getattr(sensitive_features, "name", None) or "sensitive_features"),
+        **named,
     )
     return Audit(found)
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairsilo.evaluate.certificate import Names
+from fairsilo.evaluate.evidence import Evidence
 from fairsilo.evaluate.intervals import newcombe
 from fairsilo.evaluate.metrics import largest, rate_sides
-from fairsilo.evaluate.tally import Tally
+from fairsilo.evaluate.rates import missing
 from fairsilo.fairness import DEFAULT, NOTIONS, Constraint
 from fairsilo.fairness.notion import comparisons
 from fairsilo.fairness.words import describe
@@ -30,16 +31,19 @@ def constraints_of(
 
 
 def rate_gaps(
-    tally: Tally, constraints: Sequence[Constraint], names: Names, level: float
+    evidence: Evidence, constraints: Sequence[Constraint], names: Names, level: float
 ) -> dict[str, Any]:
-    """The largest gap in rates, and every comparison with its rates and Newcombe's interval."""
+    """The largest gap in rates, and every comparison with its rates and Newcombe's interval.
+
+    `hidden`: how many of the compared cells silos left out, so that the rates are without them.
+    """
     lines: list[dict[str, Any]] = []
     for one in constraints:
-        (m, a, _), (n, b, _) = rate_sides(tally, one)
+        (m, a, _), (n, b, _) = rate_sides(evidence.tally, one)
         span = newcombe(int(a), m, int(b), n, level)
         lines.append(
             {
-                "name": describe(one, names.groups, names.classes),
+                "name": describe(one, names.spoken.groups, names.spoken.classes),
                 "rows_a": m,
                 "rows_b": n,
                 "rate_a": a / m if m else None,
@@ -48,4 +52,8 @@ def rate_gaps(
                 "newcombe": None if span is None else [span.low, span.high],
             }
         )
-    return {"value": largest([line["gap"] for line in lines]), "lines": lines}
+    return {
+        "value": largest([line["gap"] for line in lines]),
+        "lines": lines,
+        "hidden": missing(evidence.hidden, constraints),
+    }

@@ -50,10 +50,10 @@ class Kept:
     @property
     def compared(self) -> list[dict[str, Any]]:
         """Who is compared with whom; of an old run every two groups, as its notion was."""
-        facts = self.facts
-        return facts.description.get("compared") or [
-            {"a": [a], "b": [b], "classes": [facts.protected], "claim": None}
-            for a, b in itertools.combinations(facts.groups, 2)
+        about = self.facts.description
+        return about.get("compared") or [
+            {"a": [a], "b": [b], "classes": [about["protected_class"]], "claim": None}
+            for a, b in itertools.combinations(about["groups"], 2)
         ]
 
 
@@ -124,7 +124,7 @@ def _run(run: Kept) -> dict[str, Any]:
         },
         "pairs": [
             {
-                "name": compared_as(one),
+                "name": compared_as(facts.spoken(one)),
                 "rate": {"value": pair.rate_gap, "interval": _span(pair.rate_interval())},
                 "loss": {"value": pair.loss_gap, "interval": _span(pair.normal())},
             }
@@ -143,7 +143,8 @@ def _run(run: Kept) -> dict[str, Any]:
 def _ranked(facts: Facts) -> dict[str, Any]:
     """The curves of all rows in the protected class, or in the one that there is."""
     found = facts.metrics.get("curves") or []
-    wanted = [one for one in found if one["class"] in facts.protected.split(", ")] or found
+    protected = facts.protected.split(", ")
+    wanted = [one for one in found if facts.answer(one["class"]) in protected] or found
     return dict(wanted[0]["lines"][0]) if wanted else {}
 
 
@@ -153,24 +154,26 @@ def _paired(
     """What every later run changes on the test rows of the first; and why something is not said."""
     first, *others = runs
     try:
-        old = _tested(first, data, data_dir)
+        old = tested(first.folder, data, data_dir)
     except FairSiloError as error:
         return [], [f"there is no paired test: {error}"]
     found, notes = [], []
     for run in others:
         try:
-            new = _tested(run, data, data_dir)
+            new = tested(run.folder, data, data_dir)
             _same_rows(first, run, old, new)
         except FairSiloError as error:
             notes.append(f"there is no paired test of {run.name} with {first.name}: {error}")
             continue
+        afar = [
+            f"{r.name} is tested on {t.which}" for r, t in ((first, old), (run, new)) if t.which
+        ]
+        notes += [one for one in afar if one not in notes]
         made = changes(old, new, first.compared)
+        for gap in made["gaps"]:
+            gap["name"] = compared_as(first.facts.spoken(gap))
         found.append({"run": run.name, "against": first.name, "rows_sha256": old.digest, **made})
     return found, notes
-
-
-def _tested(run: Kept, data: str | None, data_dir: Path | None) -> Tested:
-    return tested(run.folder, data or str(run.options["data"]), data_dir)
 
 
 def _same_rows(first: Kept, run: Kept, old: Tested, new: Tested) -> None:
@@ -203,11 +206,11 @@ def _notes(runs: Sequence[Kept]) -> list[str]:
             found.append(f"{words} ({', '.join(told)})")
     for run in runs:
         if run.facts.useless is not None:
-            found.append(f"{run.name} is {run.facts.useless}")
+            found.append(f"the run {run.name!r} is {run.facts.useless}")
         if not ended_well(run.facts.metrics):
-            found.append(f"{run.name} did not converge")
+            found.append(f"the run {run.name!r} did not converge")
     if len(runs) > 2:
-        found.append(f"every run is compared with {runs[0].name}, the first")
+        found.append(f"every run is compared with {runs[0].name!r}, the first")
     return found
 
 

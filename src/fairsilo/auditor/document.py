@@ -1,5 +1,6 @@
 """Add the silos' evidence and derive the findings from the sum: audit.json and audit.html."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,9 @@ from fairsilo.evaluate.audit import Auditor
 from fairsilo.evaluate.betting import wagers_on
 from fairsilo.evaluate.certificate import Names, certify, refuse
 from fairsilo.evaluate.evidence import Evidence
+from fairsilo.evaluate.intervals import FEWEST
 from fairsilo.evaluate.rates import certify_rates, joined
+from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import DEFAULT, NOTIONS, Constraint
 from fairsilo.report import audit_page
 from fairsilo.run import Saved, load
@@ -34,8 +37,6 @@ UNWEIGHTED = (
     "the run counts rows by their weight, and this audit counts every row as one: its figures are "
     "others than those of the run"
 )
-FEW = 30
-"""With fewer rows in a cell the normal approximation is rough, and the document says so."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".skops", ".dill", ".pt", ".pth")
 
 Document = dict[str, Any]
@@ -62,6 +63,8 @@ class Subject:
     """How rates are compared."""
     target_deo: float | None = None
     """The limit on gaps in rates."""
+    model_sha256: str | None = None
+    """Of the model's file; None where there is none, as of columns or over a network."""
 
     @property
     def limit(self) -> float | None:
@@ -78,7 +81,8 @@ def execute(options: AuditOptions, limited: bool = False) -> Document:
     rows = read_rows(options, saved)
     if not len(rows.y):
         raise FairSiloError(f"there are no rows to audit ({rows.which}): give more rows")
-    names = Names(rows.schema.groups, rows.schema.classes)
+    schema = rows.schema
+    names = Names(schema.groups, schema.classes, schema.group, schema.label)
     own = {} if saved is None else saved.metrics
     trained_by = with_rates(own.get("notion"))
     # Limits of one notion say nothing of the gaps of another.
@@ -115,7 +119,7 @@ def execute(options: AuditOptions, limited: bool = False) -> Document:
         rows, answers, auditor, limits, options.min_cell,
         model=model, data=Path(options.data).name, label=rows.schema.label,
         group=rows.schema.group, notion=options.notion or trained_by,
-        target_deo=target,
+        target_deo=target, model_sha256=_digest(options.model),
     )  # fmt: skip
 
 
@@ -177,12 +181,14 @@ def document(
                 evidence, auditor.pairs, names, subject.limits,
                 by_silo=True, level=auditor.level, unseen=subject.unseen is True,
             )  # fmt: skip
+        said = names.spoken
         rates = certify_rates(
-            evidence.tally, constraints, names.groups, names.classes, subject.target_deo,
-            auditor.level,
+            evidence.tally, constraints, said.groups, said.classes, subject.target_deo,
+            auditor.level, evidence.hidden,
         )  # fmt: skip
         certificate = joined(certificate, rates, subject.unseen is True)
     found = auditor.findings(evidence)
+    common = int(np.argmax(evidence.tally.cells.sum(axis=0)))
     return {
         "format": FORMAT,
         "fairsilo": __version__,
@@ -193,7 +199,8 @@ def document(
         "protected": list(subject.protected),
         "classes": list(auditor.names.classes),
         **found,
-        "rates": rate_gaps(evidence.tally, constraints, names, auditor.level),
+        "worth": worth(evidence.tally.effective, names.spoken.classes, common),
+        "rates": rate_gaps(evidence, constraints, names, auditor.level),
         "certificate": certificate,
         "notes": [*notes, *_notes(subject, evidence, found)],
     }
@@ -225,6 +232,14 @@ def _run(model: Path | None) -> Saved | None:
     return None
 
 
+def _digest(model: Path | None) -> str | None:
+    """The SHA-256 of the model's file: a name can be given to another model."""
+    if model is None:
+        return None
+    file = model / "model.safetensors" if model.is_dir() else model
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def _notes(subject: Subject, evidence: Evidence, found: Document) -> list[str]:
     notes = []
     if subject.unseen is False:
@@ -249,17 +264,18 @@ def _notes(subject: Subject, evidence: Evidence, found: Document) -> list[str]:
             f"{hidden} cells (a group and class in a silo) have fewer {least} and are left out "
             "there; what is estimated is without these rows"
         )
-    means = [p[key]["mean"] for p in found["pairs"] for key in ("rate_gap", "loss_gap")]
-    if any(one["value"] is not None and one["normal"] is None for one in means):
+    gaps, pairs = (evidence.rates, evidence.losses), range(len(found["pairs"]))
+    if any(g.mean(k) is not None and g.variance_of_mean(k) is None for g in gaps for k in pairs):
         notes.append(
             "a silo has a single row of a group and class, so how sure the mean of silos is cannot "
             "be said: `min_cell` 2 leaves such cells out"
         )
     cells = [min(pair["rows_a"], pair["rows_b"]) for pair in found["pairs"]]
-    if cells and 0 < min(cells) < FEW:
+    if cells and 0 < min(cells) < FEWEST:
         notes.append(
-            f"a group has only {min(cells)} rows in a protected class: with fewer than {FEW} the "
-            "normal approximation is rough, so look at Newcombe and Chebyshev"
+            f"a group has only {min(cells)} rows in a protected class: with fewer than {FEWEST} an "
+            "estimated variance says little, so that the normal and Chebyshev's intervals are left "
+            "out; Newcombe's, and the certificate's bounds, need no such number"
         )
     if any(not cell for cell in cells):
         notes.append("a group has no row in a protected class, so its gaps are undefined")

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairsilo.arrays import Floats, Ints, Mask
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.auditor.rows import options_of_run, split_of_run, table_of
 from fairsilo.coded import Table
 from fairsilo.data import DATASETS, Schema, build_labels
+from fairsilo.data.columns import column, distinct
+from fairsilo.data.weights import declared_weights, weights_in
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.paired import (
     Change,
@@ -23,9 +26,9 @@ from fairsilo.evaluate.paired import (
     rate_change,
     rate_gap_change,
 )
-from fairsilo.partition import TEST
+from fairsilo.partition import TEST, marked_test
 from fairsilo.predictor.base import Predictor
-from fairsilo.run import load
+from fairsilo.run import Options, Saved, load
 from fairsilo.run.made import data_digest
 
 
@@ -42,6 +45,9 @@ class Tested:
     losses: Floats
     digest: str
     """SHA-256 of which rows of which data these are."""
+    weight: Floats | None = None
+    which: str | None = None
+    """Of a run over a network: which rows of the table were taken for its test rows."""
 
     def claimed(self, claim: str) -> Floats:
         """The losses, were all rows of this class."""
@@ -49,15 +55,22 @@ class Tested:
         return self.predictor.losses(self.x, told, self.s)
 
 
-def tested(folder: Path, data: str, data_dir: Path | None) -> Tested:
-    """Read a run's data again; what keeps its test rows from being known is an error."""
+def tested(folder: Path, given: str | None, data_dir: Path | None) -> Tested:
+    """Read a run's data again; what keeps its test rows from being known is an error.
+
+    `given`: where the data are, if not where the run found them.
+    """
     saved = load(folder)
-    if "network" in saved.metrics:
-        raise FairSiloError(f"{folder} was trained over a network, where test rows stay in silos")
+    afar = "network" in saved.metrics
+    if afar and given is None:
+        raise FairSiloError(
+            f"{folder} was trained over a network: its test rows stay in the silos, and of sums "
+            "nobody can tell which rows changed; name a table of test rows with `data`, or, where "
+            "a silo's own table is, that"
+        )
     if len(saved.predictors) > 1:
         raise FairSiloError(f"{folder} has one model for every client")
-    if saved.description.get("options", {}).get("weight") is not None:
-        raise FairSiloError(f"{folder} has rows with weights, and a paired test counts rows")
+    data = given or str(saved.description.get("options", {}).get("data", ""))
     if data not in DATASETS and not (data and Path(data).exists()):
         told = data or "its table"
         raise FairSiloError(f"the rows of {folder} ({told}) are not here: say with `data` where")
@@ -68,10 +81,18 @@ def tested(folder: Path, data: str, data_dir: Path | None) -> Tested:
     trained = options_of_run(options, saved)
     frame, schema = table_of(options, saved, trained)
     y, s = build_labels(frame, schema)
-    client = split_of_run(saved, trained, frame, y, s)
-    if client is None:
-        raise FairSiloError(f"{data} is not the table of {folder}: its rows are others")
-    test = client == TEST
+    which = None
+    if afar:
+        test, which = _of_a_silo(frame, trained, data)
+    else:
+        client = split_of_run(saved, trained, frame, y, s)
+        if client is None:
+            raise FairSiloError(f"{data} is not the table of {folder}: its rows are others")
+        test = client == TEST
+    weight = _weights(frame, saved)
+    test = test if weight is None else test & (weight > 0)
+    if not test.any():
+        raise FairSiloError(f"{data} has no test rows: name a table that has some with `data`")
     x, y, s = saved.encoder.encode(frame[test]), y[test], s[test]
     (model,) = saved.predictors
     return Tested(
@@ -79,16 +100,38 @@ def tested(folder: Path, data: str, data_dir: Path | None) -> Tested:
         predicted=model.labels(x, s, trained.seed),
         losses=model.losses(x, y, s),
         digest=hashlib.sha256((digest or data).encode() + np.packbits(test).tobytes()).hexdigest(),
+        weight=None if weight is None else weight[test],
+        which=which,
     )  # fmt: skip
 
 
+def _weights(frame: pd.DataFrame, saved: Saved) -> Floats | None:
+    """What the run's rows weigh, read as it read them."""
+    told = saved.description.get("options", {})
+    name, most = told.get("weight"), told.get("maximum_weight")
+    if name is None:
+        return None
+    return weights_in(frame, name) if most is None else declared_weights(frame, name, most)
+
+
+def _of_a_silo(frame: pd.DataFrame, trained: Options, data: str) -> tuple[Mask, str]:
+    """Test rows of a table that need not be all silos': as the run's column of parts says."""
+    if trained.split not in frame.columns:
+        told = f"all rows of {data}: whether training saw them is not known"
+        return np.ones(len(frame), np.bool_), told
+    assert trained.split is not None
+    chosen = marked_test(*distinct(column(frame, trained.split)), column=trained.split)
+    return chosen, f"the rows of {data} that column {trained.split!r} calls test"
+
+
 def changes(old: Tested, new: Tested, compared: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the new model changes, by the comparisons of the old one."""
-    right = [one.predicted == one.y for one in (new, old)]
+    """What the new model changes, by the comparisons and the weights of the old one."""
+    right, before = new.predicted == new.y, old.predicted == old.y
     return {
         "rows": len(old.y),
-        "accuracy": _told(rate_change(*right)),
-        "loss": _told(mean_change(new.losses - old.losses)),
+        "weighted": old.weight is not None,
+        "accuracy": _told(rate_change(right, before, old.weight)),
+        "loss": _told(mean_change(new.losses - old.losses, old.weight)),
         "gaps": [_gap(old, new, one) for one in compared],
     }
 
@@ -108,14 +151,16 @@ def _gap(old: Tested, new: Tested, one: Mapping[str, Any]) -> dict[str, Any]:
     def on(side: Mask) -> tuple[Mask, Mask]:
         return hits[0][side], hits[1][side]
 
-    alone = not one["b"]
+    alone, w = not one["b"], old.weight
+    rates = None if w is None else [w[a], w[b]]
+    losses = None if w is None else [w[a]] if alone else [w[a], w[b]]
     return {
         "a": list(one["a"]),
         "b": list(one["b"]),
         "classes": list(one["classes"]),
         "claim": claim,
-        "rate": None if alone else _told(rate_gap_change(on(a), on(b))),
-        "loss": _told(mean_gap_change(apart[a], None if alone else apart[b])),
+        "rate": None if alone else _told(rate_gap_change(on(a), on(b), rates)),
+        "loss": _told(mean_gap_change(apart[a], None if alone else apart[b], losses)),
     }
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from fairsilo.arrays import Ints
 from fairsilo.auditor.options import AuditOptions
 from fairsilo.data import CLIENT_COLUMN, DATASETS, Schema, build_labels, load, read_table, schema_of
+from fairsilo.data.asked import Choice, everything, of_probabilities, only
 from fairsilo.data.columns import column, distinct, readable
 from fairsilo.data.dialect import Dialect
 from fairsilo.data.infer import at_least_two, groups_of
@@ -93,6 +94,7 @@ def options_of_run(options: AuditOptions, saved: Saved) -> Options:
         data=options.data,
         data_dir=options.data_dir,
         dp_epsilon=None,
+        maximum_weight=None,
         client_names=(),
         early_stopping=False,
     )
@@ -126,8 +128,14 @@ def table_of(
         raise FairSiloError(f"label and group are both {label!r}; choose two different columns")
     if saved is not None:
         schema = saved.schema.model_copy(update=names)
-        return read_table(options.data, schema, options.dialect_from(saved.dialect)), schema
-    frame = read_table(options.data, dialect=options.dialect_from(Dialect()))
+        roles = [options.client, options.split]
+        if trained is not None:
+            roles += [trained.client, trained.split, trained.weight]
+        choice = only(*schema.columns, *schema.vocabularies, also=roles)
+        dialect = options.dialect_from(saved.dialect)
+        return read_table(options.data, schema, dialect, choice), schema
+    choice = _predicted(options, label, group) if options.model is None else everything
+    frame = read_table(options.data, None, options.dialect_from(Dialect()), choice)
     return frame, Schema(
         features=(),
         label=label,
@@ -135,6 +143,12 @@ def table_of(
         group=group,
         groups=groups_of(frame, group, groupless=True),
     )
+
+
+def _predicted(options: AuditOptions, label: str, group: str) -> Choice:
+    """The columns of predictions that stand in the table, and those of the roles."""
+    roles = (label, group, options.client, options.split, options.predictions)
+    return only(*roles, also=of_probabilities(options.probability))
 
 
 def _choose(

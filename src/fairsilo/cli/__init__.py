@@ -3,20 +3,23 @@
 import os
 import sys
 import warnings
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from fairsilo import __version__
 from fairsilo.cli.audit import audit
 from fairsilo.cli.data import app as data_app
 from fairsilo.cli.diff import diff
-from fairsilo.cli.experiment import compare, reproduce, sweep
+from fairsilo.cli.experiment import compare, sweep
 from fairsilo.cli.explain import explain
 from fairsilo.cli.export import export
 from fairsilo.cli.flags import as_typed
 from fairsilo.cli.flower import app as flower_app
 from fairsilo.cli.predict import predict
+from fairsilo.cli.reproduce import reproduce
 from fairsilo.cli.rerun import rerun
 from fairsilo.cli.train import train
 from fairsilo.errors import FairSiloError
@@ -72,11 +75,17 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"fairsilo: warning: {as_typed(str(message))}", file=sys.stderr)
 
 
+@cache
+def program() -> Any:
+    """Every command with its options, as they are parsed; slow to make, so made once."""
+    return get_command(app)
+
+
 def main() -> None:
     """Run a command; a user's mistake ends with one sentence and exit code 2."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        program()()
     except FairSiloError as error:
         print(f"fairsilo: {as_typed(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -140,8 +140,8 @@ def audit(
         bool,
         typer.Option(
             "--append",
-            help="Add these rows to those of the audit in --out, with bounds that hold however "
-            "often you look. Give new rows only.",
+            help="Add these rows to those of the audit in --out: the certificate is then about the "
+            "rates of all rows so far, and holds however often you look. Give new rows only.",
             rich_help_panel=OUT,
         ),
     ] = False,
@@ -164,6 +164,7 @@ def audit(
     from fairsilo.cli.audit_show import show_audit
     from fairsilo.cli.failures import AUDITS, audit_failures, checked_failures, stop_on
     from fairsilo.cli.out import check_out
+    from fairsilo.errors import FairSiloError
     from fairsilo.run.constraints import names_of
 
     options = AuditOptions(
@@ -200,6 +201,11 @@ def audit(
     before = earlier(out) if append else None
     found = execute(options, limited=bool(wanted))
     if append:
+        if "uncertified" in wanted and found["target_deo"] is None:
+            raise FairSiloError(
+                "`fail_on` uncertified with `append` is about rates: give `target_deo`, or leave "
+                "out `append`"
+            )
         found = appended(found, before)
     write(found, out)
     show_audit(found, out)

@@ -11,13 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.show import UNDEFINED, number
+from fairsilo.cli.show import UNDEFINED, number, show_worth
+from fairsilo.evaluate.rates import without_cells
 from fairsilo.fairness import NOTIONS
+from fairsilo.fairness.words import audit_spoken
 
 Found = Mapping[str, Any]
 KINDS = {
     "newcombe": "Newcombe", "bootstrap": "bootstrap", "normal": "normal", "chebyshev": "Chebyshev",
 }  # fmt: skip
+FEW = "too few rows"
 RIGHT = ("rows", "rate", "gap", "loss")
 MOST = 40
 """So many lines are printed; audit.json and audit.html have all."""
@@ -25,7 +28,8 @@ MOST = 40
 
 def show_audit(found: Found, folder: Path) -> None:
     """Cells, gaps in rates, gaps in losses, and where the files lie."""
-    console = Console()
+    console, found = Console(), audit_spoken(found)
+    show_worth(console, found)
     silos = f"{found['silos']} silo{'' if found['silos'] == 1 else 's'}"
     console.print(
         Text(f"{found['model']} on {found['rows']:,} rows of {silos} ({found['which']})", "bold"),
@@ -67,6 +71,7 @@ def _by_notion(found: Found, level: str) -> Table:
         rates = f"{number(one['rate_a'], 3)} and {number(one['rate_b'], 3)}"
         rows = f"{one['rows_a']:,} and {one['rows_b']:,}"
         table.add_row(one["name"], rows, rates, number(one["gap"]), _span(one["newcombe"], 4))
+    table.caption, table.caption_justify = without_cells(found["rates"]) or None, "left"
     return table
 
 
@@ -78,7 +83,8 @@ def _lines(pair: Found, key: str) -> Iterator[list[str]]:
         start = [words, number(one["value"])]
         for kind, shown in KINDS.items():
             if kind in one:
-                yield [*names, *start, _span(one[kind], 4), shown]
+                few = one["value"] is not None and one[kind] is None
+                yield [*names, *start, FEW if few else _span(one[kind], 4), shown]
                 names, start = ["", ""], ["", ""]
 
 

@@ -103,12 +103,14 @@ def look(
 
 
 @app.command()
-@takes((*LOOKED, "drop_group"), label=REQUIRED, group=REQUIRED)
+@takes(LOOKED, label=REQUIRED, group=REQUIRED)
 def schema(
     given: dict[str, Any],
-    data: Annotated[
-        str, typer.Option(help="A CSV or Parquet file, or a folder with a file per client.")
-    ],
+    file: Annotated[
+        str | None,
+        typer.Argument(help="A CSV or Parquet file, or a folder with a file per client."),
+    ] = None,
+    data: Annotated[str | None, typer.Option(hidden=True)] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("schema.json"),
 ) -> None:
     """Draft a --schema file for your own table, also of one that `train` refuses.
@@ -122,15 +124,18 @@ def schema(
 
     if out.exists():
         raise FairSiloError(f"--out {out} exists already: give another file")
-    look = _look(data, given)
+    table = file or data
+    if table is None or (file and data):
+        raise FairSiloError("name one table, such as fairsilo data schema loans.csv")
+    look = _look(table, given)
     for sentence in (*look.problems, *look.suspicious):
         print(f"fairsilo: warning: {as_typed(sentence)}", file=sys.stderr)
     found = look.schema
     if found is None:
-        raise FairSiloError(f"there is no schema of {data}: correct what is said above")
+        raise FairSiloError(f"there is no schema of {table}: correct what is said above")
     write_atomic(out, (json.dumps(found.model_dump(mode="json"), indent=1) + "\n").encode())
     open_ = found.numbers
-    print(f"{out}: {len(found.features)} features of {data}")
+    print(f"{out}: {len(found.features)} features of {table}")
     if open_:
         print(f"numbers without bounds: {', '.join(open_)}")
     print(
@@ -144,15 +149,17 @@ def _look(data: str, given: dict[str, Any]) -> Look:
     """Read a table and look at it."""
     from fairsilo.data import CLIENT_COLUMN, read_table
     from fairsilo.data.columns import as_declared
-    from fairsilo.data.dialect import Dialect
     from fairsilo.data.look import look_at
+    from fairsilo.run import Options
     from fairsilo.run.constraints import names_of, one_or_more
+    from fairsilo.run.prepare import left_out
 
-    lists = {name: given[name] for name in ("category", "number", "drop")}
+    lists = {name: given[name] for name in ("category", "number", "drop", "features")}
     named = {name: names_of(name, text) if text else () for name, text in lists.items()}
-    group, client = given["group"], given["client"]
-    dialect = Dialect(given["sep"], given["decimal"], given["thousands"])
-    frame = as_declared(read_table(data, dialect=dialect), named["category"], named["number"])
+    options = Options(**{**given, **named, "data": data})
+    group, client = options.group, options.client
+    table = read_table(data, dialect=options.dialect)
+    frame = as_declared(table, options.category, options.number)
     if Path(data).is_dir() and client is None:
         client = CLIENT_COLUMN
     return look_at(
@@ -160,7 +167,9 @@ def _look(data: str, given: dict[str, Any]) -> Look:
         label=given["label"],
         group=() if group is None else one_or_more("group", group, tuple(frame.columns)),
         client=client,
-        exclude=[name for name in (given["split"], *named["drop"]) if name is not None],
-        told=(*named["category"], *named["number"]),
-        drop_group=given.get("drop_group", False),
+        weight=options.weight,
+        exclude=left_out(tuple(frame.columns), options),
+        told=(*options.category, *options.number),
+        drop_group=options.drop_group,
+        groupless=options.groupless == "train",
     )

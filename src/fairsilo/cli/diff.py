@@ -22,7 +22,11 @@ def diff(
         list[Path], typer.Argument(help="Run folders; the others are compared with the first.")
     ],
     data: Annotated[
-        str | None, typer.Option(help="Where their data are now; default: of that name, here.")
+        str | None,
+        typer.Option(
+            help="Where their data are now; of runs over a network: test rows. Default: of that "
+            "name, here."
+        ),
     ] = None,
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Also write a page, such as diff.html.")] = None,
@@ -109,9 +113,10 @@ def _figures(runs: Sequence[Found]) -> Any:
 
 
 def _paired(one: Found) -> Any:
-    from fairsilo.report.diff import chance, changes_of
+    from fairsilo.report.diff import chance, changes_of, weighed
 
     title = f"{one['run']} minus {one['against']}, on the same {one['rows']:,} test rows"
+    title += weighed(one)
     table = _table(title, ["", "change", "95% interval", "p"])
     for what, change, _ in changes_of(one):
         if change is not None:

@@ -30,11 +30,9 @@ def warnings_as_typed() -> Iterator[None]:
 
 def flags() -> Iterator[tuple[str, str]]:
     """Every option of every command: how the core names it, and its flag."""
-    from typer.main import get_command
+    from fairsilo.cli import program
 
-    from fairsilo.cli import app
-
-    commands: list[Any] = [get_command(app)]
+    commands: list[Any] = [program()]
     for command in commands:  # it grows by the commands that are found
         commands += getattr(command, "commands", {}).values()
         for one in command.params:

@@ -303,13 +303,16 @@ def watch(
     """
     needs_flower()
     from fairsilo.cli.show import serve_page
-    from fairsilo.network.ops.status import died, last_run
+    from fairsilo.network.ops.status import await_run, died, last_run
     from fairsilo.network.ops.workspace import Workspace
     from fairsilo.progress import PROGRESS
 
-    path = last_run(Workspace(folder)) if run is None else run / PROGRESS
+    space = Workspace(folder)
+    path = last_run(space) if run is None else run / PROGRESS
     if path is None:
-        raise FairSiloError(f"no run was started from {folder} yet: give --run, a run folder")
+        name = space.agreed.name
+        print(f"no run of {name} was started from {folder} yet: its page comes with it", flush=True)
+        path = await_run(space)
     serve_page(path, port, died)
 
 

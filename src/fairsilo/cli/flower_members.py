@@ -97,11 +97,18 @@ def remove(
 ) -> None:
     """Let a silo or a witness leave: the next federation file; its folder goes to former/."""
     from fairsilo.network.ops import members
+    from fairsilo.network.ops.control import unregister_former
+    from fairsilo.network.ops.runs import controlled
 
     space = _space(folder)
     before = space.agreed
     _told(before, members.remove(space, name))
     print(f"  - {name} is asked nothing any more. What models owe it: docs/leaving.md")
+    if controlled(space):
+        unregister_former(space)
+        print(f"  - the SuperLink refuses {name}'s key from now on")
+    else:
+        print(f"  - no SuperLink runs here: it refuses {name}'s key from its next start on")
 
 
 def accept_key(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +12,16 @@ import typer
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fairsilo.network.federation_file import FederationFile
     from fairsilo.network.settings import Settings
     from fairsilo.network.vouch import Standing
 
 Own = Annotated[Path, typer.Option("--settings", help="The silo's settings.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+QUESTION = 15
+"""Characters of a kind of question in a line; the longest of fairsilo's own has as many."""
 MODES = {
     "ask": "the owner is asked for every run",
     "listed": "the owner is asked once for every federation file",
@@ -40,10 +44,7 @@ def approve(
     own, agreed = _read(settings)
     if fingerprint is not None:
         about = approval.decide(own, agreed, fingerprint, not refuse)
-        models = [f"audits of {key}" for key in about if key.startswith(approval.MODEL)]
-        runs = [f"run {key.split()[1]}" for key in about if " " in key and not models]
-        what = ", ".join(models or runs) or "all runs of this federation file, until it changes"
-        print(f"{'no' if refuse else 'yes'} to {what}")
+        print(f"{'no' if refuse else 'yes'} to {_decided(about)}")
         return
     told = _about(own, agreed)
     if as_json:
@@ -76,10 +77,10 @@ def confirm(
 
 
 def show_members(found: Sequence[Standing]) -> None:
-    """A line for each silo: its name, how it stands, its key in words."""
+    """A line for each member: its name, its key in words, how it stands."""
     width = max((len(one.name) for one in found), default=0)
     for one in found:
-        print(f"silo {one.name:<{width}}  {one.words}  {one.state}")
+        print(f"{one.role} {one.name:<{width}}  {one.words}  {one.state}")
 
 
 def left(
@@ -114,6 +115,19 @@ def _read(settings: Path) -> tuple[Settings, FederationFile]:
     return own, read_federation_file(own.federation)
 
 
+def _decided(about: Sequence[str]) -> str:
+    """What a yes or no is about, the widest first: a federation file, a model, single runs."""
+    from fairsilo.network.approval import MODEL
+
+    files = [key for key in about if " " not in key]
+    models = [key for key in about if key.startswith(MODEL)]
+    runs = [key.split()[1] for key in about if " " in key and key not in models]
+    told = [f"all runs of federation file {key[:16]}, until it changes" for key in files]
+    told += [f"audits of {key}" for key in models]
+    told += [f"run {run}" for run in runs]
+    return "; ".join(told)
+
+
 def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
     """What an owner should know before saying yes."""
     from fairsilo import __version__
@@ -125,6 +139,8 @@ def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
     return {
         "federation": agreed.name,
         "silos": agreed.names,
+        "witnesses": [one.name for one in agreed.witnesses],
+        "signatures": agreed.signers,
         "superlink": own.superlink,
         "fingerprint": agreed.fingerprint,
         "method": agreed.method,
@@ -146,8 +162,16 @@ def _about(own: Settings, agreed: FederationFile) -> dict[str, Any]:
         "members": [one._asdict() for one in vouch.standings(own, agreed)],
         "unconfirmed": [one.name for one in vouch.unconfirmed(own, agreed)],
         "models": [one for one, yes in approval.read(own)["models"].items() if yes is None],
-        "waiting": list(approval.read(own)["waiting"].values()),
+        "waiting": approval.waiting(own),
     }
+
+
+def _watched(told: dict[str, Any]) -> str:
+    """Who signs the server's questions."""
+    if not told["witnesses"]:
+        return "none: nobody checks which questions the server asks"
+    names = ", ".join(told["witnesses"])
+    return f"{names}; {told['signatures']} must sign every question of a training"
 
 
 def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
@@ -175,6 +199,7 @@ def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
     found = [
         ("who asks", f"federation {told['federation']} at {told['superlink'] or 'no address'}"),
         ("silos", ", ".join(told["silos"])),
+        ("witnesses", _watched(told)),
         ("fingerprint", readable(told["fingerprint"])),
         ("trains", f"{trains}; {compared}"),
         ("masks", masks),
@@ -214,32 +239,45 @@ def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _show(own: Settings, lines: list[dict[str, Any]]) -> None:
+    """A table for every run and day, whose numbers and refusals are whole on a narrow screen."""
+    from itertools import groupby
+
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from fairsilo.network.left import REMARK
 
-    table = Table(title=f"left silo {own.name}", title_justify="left", title_style="bold")
-    for name in ("time", "run", "question"):
-        table.add_column(name, no_wrap=True)
-    for name in ("number", "numbers", "bytes", "DP cost"):
-        table.add_column(name, justify="right")
-    table.add_column("digest or refusal")
-    for line in lines:
-        if line.get("kind") == REMARK:
-            continue
-        kind, step = str(line.get("kind", "")), str(line.get("step", ""))
-        what = kind if step in ("", "masked", kind) else step
-        cost = line.get("dp_cost", 0.0)
-        last = line.get("refused") or str(line.get("digest", ""))[:16]
-        numbers = (f"{line.get(key, 0):,}" for key in ("number", "numbers", "bytes"))
-        cells = (line["time"], line["run"], what, *numbers, f"{cost:.3g}" if cost else "-", last)
-        table.add_row(*(Text(str(cell)) for cell in cells))
     console = Console()
-    console.print(table)
+    console.print(Text(f"left silo {own.name}", style="bold"))
+    replies = (line for line in lines if line.get("kind") != REMARK)
+    for (run, day), own_lines in groupby(replies, lambda line: (line["run"], line["time"][:10])):
+        console.print()
+        console.print(Text(f"run {run}, {day}"), soft_wrap=True)
+        console.print(_table(own_lines))
+    console.print()
     for line in lines:
         if line.get("kind") == REMARK:
             console.print(Text(f"remark: {line['remark']}", style="yellow"), soft_wrap=True)
     total = sum(int(line.get("bytes", 0)) for line in lines)
     console.print(f"{total:,} bytes in all; {own.left}", highlight=False, soft_wrap=True)
+
+
+def _table(lines: Iterable[dict[str, Any]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("UTC", no_wrap=True)
+    table.add_column("question", overflow="fold", max_width=QUESTION)
+    for name in ("number", "numbers", "bytes", "DP cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("digest or refusal", overflow="fold")
+    for line in lines:
+        kind, step = str(line.get("kind", "")), str(line.get("step", ""))
+        what = kind if step in ("", "masked", kind) else step
+        cost = line.get("dp_cost", 0.0)
+        last = line.get("refused") or str(line.get("digest", ""))[:16]
+        numbers = (f"{line.get(key, 0):,}" for key in ("number", "numbers", "bytes"))
+        cells = (line["time"][11:19], what, *numbers, f"{cost:.3g}" if cost else "-", last)
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    return table

@@ -14,6 +14,7 @@ from rich.text import Text
 from fairsilo.cli.flags import as_typed
 from fairsilo.cli.show import price, show_figures, show_rates, show_worth
 from fairsilo.progress import words
+from fairsilo.report.sections.settings import watched_by
 from fairsilo.report.text import duration
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ def show_result(out: Path) -> None:
         console.print(Text(f"note: {as_typed(note)}", style="yellow"))
     hidden = "behind masks" if metrics["network"]["secure_aggregation"] else "in the clear"
     up = metrics["bytes_up"] / max(metrics["clients"], 1) / 1e3
+    watched = watched_by(metrics["network"])
     console.print(
-        f"{metrics['seconds']:.1f} s, {up:,.1f} kB sent by each silo, {hidden}", highlight=False
+        f"{metrics['seconds']:.1f} s, {up:,.1f} kB sent by each silo, {hidden}{watched}",
+        highlight=False,
+        soft_wrap=True,
     )
     console.print(f"run folder: {out} (open report.html)", highlight=False, soft_wrap=True)
 
@@ -85,14 +89,14 @@ def show_status(found: dict[str, Any]) -> None:
     table = Table(title_justify="left")
     for name in ("silo", "connected", "last seen", "fairsilo", "files fit", "now"):
         table.add_column(name)
-    for silo in found["silos"]:
+    for silo in (*found["silos"], *found["witnesses"]):
         fits = {True: "yes", False: f"no: {silo['why']}"}.get(silo["fits"], "not asked yet")
         ago = silo["seconds_ago"]
         table.add_row(
-            silo["name"],
+            silo["name"] + (", a witness" if silo in found["witnesses"] else ""),
             {True: "yes", False: "no", None: "-"}[silo["connected"]]
             + ("" if silo["registered"] is not False else ", key not registered"),
-            "-" if ago is None else f"{duration(ago)} ago",
+            "-" if ago is None else _seen(silo["connected"], ago),
             silo["fairsilo"] or "-",
             Text(fits),
             Text(silo["doing"]),
@@ -117,6 +121,11 @@ def show_status(found: dict[str, Any]) -> None:
         console.print(f"  {name}: {duration(seconds)}", highlight=False)
     for note in run["notes"]:
         console.print(Text(f"note: {as_typed(note)}", style="yellow"), soft_wrap=True)
+
+
+def _seen(connected: bool, ago: float) -> str:
+    """When the SuperLink heard of a silo last, or since when it takes it for gone."""
+    return f"{duration(ago)} ago" if connected else f"gone for {duration(ago)}"
 
 
 def show_comparison(found: Comparison) -> None:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 from fairsilo.errors import FairSiloError
 
 
 def check_out(folder: Path) -> None:
-    """Refuse, before training, a folder that cannot be made or written; nothing is made yet."""
+    """Refuse, before training, a folder that cannot be made or written.
+
+    What the system says beforehand is not enough: the folder and a file in it are made, and removed
+    again.
+    """
+    missing: list[Path] = []
     try:
-        there = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+        for part in (folder.absolute(), *folder.absolute().parents):
+            if part.exists():
+                break
+            missing.append(part)
+        if not part.is_dir():
+            raise FairSiloError(f"--out {folder}: {part} is a file, so give another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise FairSiloError(
-            f"--out {folder} cannot be used ({error.strerror}): give another folder"
+            f"--out {folder} cannot be written ({error.strerror}): give another folder"
         ) from None
-    if not there.is_dir():
-        raise FairSiloError(f"--out {folder}: {there} is a file, so give another folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise FairSiloError(f"--out {folder}: you may not write in {there}, so give another folder")
+    finally:
+        with contextlib.suppress(OSError):
+            for part in missing:
+                part.rmdir()
 
 
 def check_file(path: Path) -> None:

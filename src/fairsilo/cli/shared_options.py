@@ -126,13 +126,13 @@ OPTIONS: dict[str, Declared] = {
     "penalty": Declared(
         Text, None,
         "Pull parameters towards zero: none (the default of lr and mlp), a strength such as 1 "
-        "(1 / C of scikit-learn), auto (by AIC; the default of additive; not for mlp) or "
-        "validation (by rows set aside).", HOW,
+        "(1 / C of scikit-learn), auto (by AIC; the default of additive, but with --dp-epsilon by "
+        "the noise; not for mlp) or validation (by rows set aside).", HOW,
     ),
     "pairs": Declared(
         Text, None,
         "Pairs of features that additive crosses: how many (default 10, the strongest), or which: "
-        "age:hours,sex:race.", HOW,
+        "age:hours,sex:race. With --dp-epsilon none, or named.", HOW,
     ),
     "solver": Declared(
         Text, None,
@@ -196,7 +196,7 @@ OPTIONS: dict[str, Declared] = {
     "rounds": Declared(
         Count, None,
         "Most rounds; default 150 (newton), 300 (lbfgs), 20000 (agp), 600 (af), 200 (with "
-        "--local-epochs); with --dp-epsilon 6 (newton), 1000 (agp).", HOW,
+        "--local-epochs); with --dp-epsilon 6 (newton; 15 of additive), 1000 (agp).", HOW,
     ),
     "early_stopping": Declared(
         bool, False,
@@ -223,7 +223,11 @@ OPTIONS: dict[str, Declared] = {
     "dp_split": Declared(
         str, "0.1,0.75,0.15", "Shares of the budget: encoder, objective, constraint.", PRIVACY
     ),
-    "dp_clip": Declared(float, 1.0, "The longest gradient of one row.", PRIVACY),
+    "dp_clip": Declared(
+        float, 1.0,
+        "The longest gradient of one row; of an additive model as a multiple of half the longest.",
+        PRIVACY,
+    ),
     "dp_noise": Declared(
         str, "shared",
         "shared (clients add shares, under secure aggregation) or full (each all of it).", PRIVACY,
@@ -246,14 +250,14 @@ AGREED = tuple(
 
 
 LOOKED = (
-    *("label", "group", "client", "split", "category", "number", "drop"),
-    *("sep", "decimal", "thousands"),
+    *("label", "group", "drop_group", "client", "split", "weight", "groupless"),
+    *("category", "number", "drop", "features", "sep", "decimal", "thousands"),
 )
 """Those that say how a table is read and what its columns are."""
 TABLE = tuple(
     name
     for name, one in OPTIONS.items()
-    if one.panel in (DATA, WHO) and name not in ("client_names", "weight", "maximum_weight")
+    if one.panel in (DATA, WHO) and name not in ("client_names", "maximum_weight")
 )
 """Those that say which rows there are, and who holds them."""
 
@@ -336,11 +340,11 @@ def shares(text: str) -> tuple[float, float, float]:
     return encoder, objective, constraint
 
 
-def typed(given: dict[str, Any]) -> list[str]:
-    """The options that are not at their defaults, as they are typed."""
+def typed(given: dict[str, Any], **defaults: Any) -> list[str]:
+    """The options that are not at their defaults, the command's own first, as they are typed."""
     words = []
     for name, value in given.items():
-        if value not in (None, OPTIONS[name].default):
+        if value not in (None, defaults.get(name, OPTIONS[name].default)):
             flag = f"--{name.replace('_', '-')}"
             words.append(flag if value is True else f"{flag} {shlex.quote(str(value))}")
     return words
@@ -351,6 +355,12 @@ def option(name: str) -> Any:
     return OPTIONS[name].parameter(name).annotation
 
 
+Targets = (
+    OPTIONS["target_deo"]
+    ._replace(kind=Text, help="Instead of --epsilons: targets in rates (DEO), with commas.")
+    .parameter("target_deo")
+    .annotation
+)
 Data, DataDir, Client = option("data"), option("data_dir"), option("client")
 StartFrom = option("start_from")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,11 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
+from fairsilo.data.leakage import too_good
 from fairsilo.evaluate.metrics import harmonic_mean
 from fairsilo.fairness import NOTIONS
+from fairsilo.fairness.words import spelled
 from fairsilo.report.sections.group_seen import group_words
-from fairsilo.report.text import listing, spelled
+from fairsilo.report.text import listing
 from fairsilo.run import Run
+from fairsilo.run.endings import ended_well
 from fairsilo.run.measure import Metrics
 from fairsilo.solver import Record
 
@@ -87,7 +91,7 @@ def serve_page(path: Path, port: int, dead: Callable[[dict[str, Any]], bool]) ->
     """Serve the live page of a progress file until Control-C or SIGTERM."""
     from fairsilo.report.live import Watching
 
-    with Watching(path, port, dead) as server:
+    with Watching(path, port, dead, as_typed) as server:
         print(f"{server.address} shows {path.parent} (Control-C ends the page)", flush=True)
         server.serve_forever()
 
@@ -111,12 +115,13 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    show_rates(console, metrics)
+    show_rates(console, metrics, [run.prepared.spoken(one) for one in run.prepared.constraints])
     if "dp" in metrics:
         console.print(price(metrics["dp"], train["dgeo_noise"]), highlight=False, soft_wrap=True)
     found = metrics["certificate"]
     met = {True: "limit certified", False: "limit not certified", None: "no limit set"}
     bounds = []
+    given_away = [note for note in metrics["notes"] if too_good(note)]
     if found["bounds"]["betting"] is not None and found["about"] == "losses":
         bounds.append(f"DGEO below {number(found['bounds']['betting'])}")
     if found["rates"]["bound"] is not None:
@@ -128,9 +133,13 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
             highlight=False,
             soft_wrap=True,
         )
+        for note in given_away:
+            console.print(Text(f"but {as_typed(note)}", style="bold red"), soft_wrap=True)
     mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
+        if bounds and note in given_away:
+            continue  # It stands beside the certificate.
         console.print(Text(f"note: {as_typed(note)}", style="yellow"))
     if "solver_why" in metrics:
         console.print(f"solver {metrics['solver_why']}", highlight=False, soft_wrap=True)
@@ -194,6 +203,16 @@ def show_worth(console: Console, metrics: Metrics) -> None:
         )
 
 
+def warn_of(metrics: Metrics) -> None:
+    """On standard error, where nothing else is printed: why the figures cannot be relied on."""
+    why = metrics.get("worth", {}).get("why")
+    said = [] if why is None else [f"this model is {why}"]
+    if not ended_well(metrics) or str(metrics["reason"]).startswith("collapsed"):
+        said.append(str(metrics["reason"]))
+    for sentence in (*said, *filter(too_good, metrics["notes"])):
+        print(f"fairsilo: warning: {as_typed(sentence)}", file=sys.stderr)
+
+
 def _seconds(training: float, whole: float | None) -> str:
     """How long it took."""
     if whole is None:
@@ -211,7 +230,7 @@ def _limits(metrics: Metrics) -> str:
     return f", epsilon {largest if f'{least:g}' == largest else f'{least:g} to {largest}'}"
 
 
-def show_rates(console: Console, metrics: Metrics) -> None:
+def show_rates(console: Console, metrics: Metrics, names: Sequence[str] = ()) -> None:
     """What a target in rates, another notion than the usual one and single pairs came to."""
     if metrics["target_deo"] is not None:
         missed = ", target missed" if metrics.get("target_met") is False else ""
@@ -227,11 +246,18 @@ def show_rates(console: Console, metrics: Metrics) -> None:
             highlight=False,
         )
     if len(metrics["constraints"]) > 1:
-        console.print(_constraints(metrics))
+        console.print(_constraints(metrics, names))
 
 
-def _constraints(metrics: Metrics) -> Table:
-    """Every constraint: what was limited, on training and test rows, and the other of the two."""
+MOST = 20
+"""So many constraints have a line each."""
+
+
+def _constraints(metrics: Metrics, names: Sequence[str] = ()) -> Table:
+    """Every constraint: what was limited, on training and test rows, and the other of the two.
+
+    `names` as a reader understands them; without, as metrics.json has them.
+    """
     target, notion = metrics["target_deo"], metrics["notion"]
     loss = "loss" if notion in _LOSSES else "DGEO"
     shown = [(loss, "train"), (loss, "test"), ("rates", "test")]
@@ -243,10 +269,18 @@ def _constraints(metrics: Metrics) -> Table:
     table.add_column("compared")
     for name in ("limit", *(f"{what} {rows}" for what, rows in shown)):
         table.add_column(name, justify="right")
-    for one in metrics["constraints"]:
+    limited = "loss" if target is None else "rate"
+    found = metrics["constraints"]
+    if names:
+        found = [{**one, "name": name} for one, name in zip(found, names, strict=True)]
+    if len(found) > MOST:
+        found = sorted(found, key=lambda one: -abs(one["test"][limited] or 0.0))[:MOST]
+        table.title = f"the {MOST} of {len(metrics['constraints'])} constraints that are worst on "
+        table.title += "test rows (metrics.json has all; --against rest has fewer)"
+    for one in found:
         limit = one["epsilon"] if target is None else target
-        found = (one[rows]["rate" if what == "rates" else "loss"] for what, rows in shown)
-        table.add_row(one["name"], *map(number, (limit, *found)))
+        told = (one[rows]["rate" if what == "rates" else "loss"] for what, rows in shown)
+        table.add_row(one["name"], *map(number, (limit, *told)))
     return table
 
 

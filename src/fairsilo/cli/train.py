@@ -66,7 +66,7 @@ def train(
     Own data: fairsilo train --data loans.csv --label income --protected-class ">50K" --group sex
     --groups Female,Male --client bank --split part --epsilon 0.05 --out runs/loans
     """
-    from fairsilo.cli.show import Rounds, show_run
+    from fairsilo.cli.show import Rounds, show_run, warn_of
     from fairsilo.cli.watched import Told
     from fairsilo.run import execute, save
     from fairsilo.run.track import open_store
@@ -83,6 +83,8 @@ def train(
             watched = told.also(progress.watch) if told else progress.watch
             run = execute(options, watched, baseline, progress.beside)
         files = save(run, folder)
+        if json or quiet:
+            warn_of(run.metrics)
         if json:
             print((folder / "metrics.json").read_text(), end="")
         elif quiet:

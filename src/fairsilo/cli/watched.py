@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairsilo import __version__
+from fairsilo.cli.flags import as_typed
 from fairsilo.method import METHODS
 from fairsilo.progress import PROGRESS, Progress, locked, round_event
 from fairsilo.report.live import watching
@@ -45,7 +46,7 @@ class Told:
         }
         start = {"event": "started", "pid": os.getpid(), "phase": "set-up", "about": about}
         self.progress.say(start)
-        page = self.open.enter_context(watching(self.folder / PROGRESS))
+        page = self.open.enter_context(watching(self.folder / PROGRESS, words=as_typed))
         print(f"{page.address} shows this training", flush=True)
         return self
 

@@ -23,6 +23,11 @@ from fairsilo.data.schema import Number, Schema
 from fairsilo.data.steps import FINE, Pair, Steps, steps_of
 
 MOST_STEPS = 32
+FEWER_STEPS = 16
+"""Under noise, which every step has more of the fewer rows it has."""
+FAINT, SURE = 2.0, 4.0
+"""Counts below so many deviations of the noise are taken for none: of a grid's many cells, where
+what is lost goes to the neighbours, and of a value or of missing cells."""
 RARE = 10
 """Values of a category with fewer training rows are pooled, where there are several."""
 MOST_VALUES = WIDEST - 5
@@ -187,17 +192,30 @@ class Histograms:
     missing: Floats
     categories: tuple[Floats, ...]
 
-    def binned(self, schema: Schema, outputs: int) -> Binned:
-        """Steps and rare values, few enough for a model with so many scores."""
+    def heard(self, noise: float) -> Histograms:
+        """Without the counts that noise of this deviation may have made alone."""
+
+        def above(counts: Floats, times: float) -> Floats:
+            return np.where(counts > times * noise, counts, 0.0)
+
+        return Histograms(
+            self.edges,
+            tuple(above(one, FAINT) for one in self.numbers),
+            above(self.missing, SURE),
+            tuple(above(one, SURE) for one in self.categories),
+        )
+
+    def binned(self, schema: Schema, outputs: int, steps: int = MOST_STEPS) -> Binned:
+        """At most so many steps, and rare values: few enough for a model with so many scores."""
         most = MOST_PARAMETERS // outputs - 1
         rare = tuple(map(_rare, self.categories))
         taken = sum(len(one) - len(r) for one, r in zip(self.categories, rare, strict=True))
         room = (most - taken) // max(len(self.numbers), 1) - 1
-        steps = tuple(
-            steps_of(edges, counts, missing, int(np.clip(room, 2, MOST_STEPS)))
+        every = tuple(
+            steps_of(edges, counts, missing, int(np.clip(room, 2, steps)))
             for edges, counts, missing in zip(self.edges, self.numbers, self.missing, strict=True)
         )
-        return Binned(steps, rare)
+        return Binned(every, rare)
 
     def rows(self, binned: Binned, schema: Schema) -> tuple[Floats, ...]:
         """The rows in every column of the features' blocks; of a step to within a cell or two."""
@@ -235,7 +253,7 @@ def _rare(counts: Floats) -> tuple[int, ...]:
 
 def grids(schema: Schema, edges: Floats) -> list[Floats]:
     """The grid of every number, from all of them in one vector."""
-    return list(edges.reshape(len(schema.numbers), FINE - 1))
+    return np.split(edges, len(schema.numbers)) if schema.numbers else []
 
 
 def counted(frame: pd.DataFrame, schema: Schema, edges: Floats) -> Floats:
@@ -244,8 +262,9 @@ def counted(frame: pd.DataFrame, schema: Schema, edges: Floats) -> Floats:
     grid = iter(grids(schema, edges))
     for feature in schema.features:
         if isinstance(feature, Number):
-            cells = Steps(tuple(next(grid)), (), True).codes(measured(frame, feature))
-            parts.append(np.bincount(cells, minlength=FINE + 1).astype(np.float64))
+            inner = next(grid)
+            cells = Steps(tuple(inner), (), True).codes(measured(frame, feature))
+            parts.append(np.bincount(cells, minlength=len(inner) + 2).astype(np.float64))
         else:
             width = width_of(feature)
             place = hot(column(frame, feature.name), feature)
@@ -256,21 +275,21 @@ def counted(frame: pd.DataFrame, schema: Schema, edges: Floats) -> Floats:
 def read_counts(vector: Floats, schema: Schema, edges: Floats) -> Histograms:
     """What the sum of the silos' counts says."""
     numeric, missing, categories = [], [], []
+    every = grids(schema, edges)
+    cells = len(every[0]) + 2 if every else 0
     for feature in schema.features:
         if isinstance(feature, Number):
-            own, vector = vector[: FINE + 1], vector[FINE + 1 :]
+            own, vector = vector[:cells], vector[cells:]
             numeric.append(own[:-1])
             missing.append(own[-1])
         else:
             width = width_of(feature)
             own, vector = vector[:width], vector[width:]
             categories.append(own)
-    return Histograms(
-        tuple(grids(schema, edges)), tuple(numeric), np.array(missing), tuple(categories)
-    )
+    return Histograms(tuple(every), tuple(numeric), np.array(missing), tuple(categories))
 
 
-def counts_length(schema: Schema) -> int:
-    """How many numbers `counted` has."""
+def counts_length(schema: Schema, cells: int = FINE) -> int:
+    """How many numbers `counted` has, with grids of so many cells."""
     categories = (width_of(f) for f in schema.features if not isinstance(f, Number))
-    return len(schema.numbers) * (FINE + 1) + sum(categories)
+    return len(schema.numbers) * (cells + 1) + sum(categories)

@@ -20,21 +20,28 @@ MISSING = (
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 """The usual words for a missing value: those of pandas."""
+MAX_VALUES = 1000
+"""More distinct values than this make a column free text or an identifier, not a category."""
 
 
 def column(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
     """Return the column; the error for an unknown name suggests similar ones."""
     if name in frame.columns:
         return frame[name]
-    names = [str(other) for other in frame.columns]
+    raise FairSiloError(absent(name, frame.columns))
+
+
+def absent(name: str, known: Iterable[Any]) -> str:
+    """The sentence for a name that no column has, with similar ones."""
+    names = [str(other) for other in known]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     # Wrong case and stray blanks are the usual slips; difflib counts them as differences.
     close += [n for n in names if n.strip().lower() == name.strip().lower() and n not in close]
     if close:
         guess = " or ".join(map(repr, close))
-        raise FairSiloError(f"there is no column {name!r} in the table; did you mean {guess}?")
+        return f"there is no column {name!r} in the table; did you mean {guess}?"
     shown = ", ".join(names[:12]) + (", and others" if len(names) > 12 else "")
-    raise FairSiloError(f"there is no column {name!r} in the table; it has {shown}")
+    return f"there is no column {name!r} in the table; it has {shown}"
 
 
 def is_number(series: "pd.Series[Any]") -> bool:

@@ -1,5 +1,8 @@
 """Read a CSV file block by block: numbers as numbers, texts as codes of a dictionary.
 
+Of columns that are not asked for nothing is kept, but every cell is looked at: an unclosed quote
+or a letter that is not UTF-8 is an error wherever it is.
+
 The type of a column follows from all of its cells. It is guessed from the first block; a cell that
 contradicts the guess makes its column more general, and the file is read again. Arrow takes some
 texts for numbers (`0x1F`, `NAN`, 20 digits): where there may be such cells, all are looked at.
@@ -13,42 +16,65 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from fairsilo.data.asked import Asked
 from fairsilo.data.columns import MISSING, is_truth, respelled, writes_number
-from fairsilo.data.dialect import Dialect
+from fairsilo.data.dialect import Dialect, currencies
 from fairsilo.data.schema import Schema
+from fairsilo.data.texts import Texts, category
 from fairsilo.errors import FairSiloError
 
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})")
 LONG = re.compile(r"\s*[+-]?\d{20,}\s*")
 """Whole numbers that no number type holds: names, and not numbers."""
-FIRST, BLOCK, LARGEST = 1 << 16, 1 << 22, 1 << 26
+FIRST, BLOCK, LARGEST = 1 << 14, 1 << 22, 1 << 26
 """Bytes that types are guessed from at first, that are read at a time, that they are guessed from
 at most."""
 DIGITS = np.isin(np.arange(256), list(b"0123456789"))
 TEXT = pa.dictionary(pa.int32(), pa.string())
 RANK = [pa.int64(), pa.float64(), TEXT]
+Gathered = Texts | list[pa.Array]
+"""A column of texts, or the blocks of a column of numbers."""
 WIDER = {pa.int64(): pa.float64(), pa.float64(): TEXT}
 
 
+def names_of(path: Path, packed: bool, dialect: Dialect) -> list[str]:
+    """The names of all columns, which are well-formed."""
+    with _as_errors(path):
+        return _names(path, packed, dialect)
+
+
 def read_csv(
-    path: Path, packed: bool, schema: Schema | None, dialect: Dialect | None = None
-) -> pd.DataFrame:
-    """The table; columns declared in `schema` have the declared type, whatever the cells."""
-    dialect = dialect or Dialect()
+    path: Path,
+    packed: bool,
+    names: Sequence[str],
+    asked: Asked,
+    schema: Schema | None,
+    dialect: Dialect,
+) -> dict[str, Any]:
+    """The columns asked for; those declared in `schema` have the declared type.
+
+    `names`: those of the file. A column whose texts were only counted is `Remarks`.
+    """
+    with _as_errors(path):
+        columns = _arrow(path, packed, names, asked, schema, dialect)
+        # Each goes as soon as pandas has it.
+        wanted = [name for name in names if name in columns]
+        return {name: _column(columns.pop(name), name, schema, dialect) for name in wanted}
+
+
+@contextmanager
+def _as_errors(path: Path) -> Iterator[None]:
     try:
-        names = _names(path, packed, dialect)
-        table = _arrow(path, packed, names, schema, dialect)
-        columns = {name: _column(table, name, schema, dialect) for name in names}
-        return pd.DataFrame(columns, copy=False)
+        yield
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise FairSiloError(f"{path} is not a whole gzip file; write it again") from None
     except UnicodeDecodeError:
@@ -124,25 +150,37 @@ def _no_table(path: Path, packed: bool, dialect: Dialect) -> FairSiloError:
 
 
 def _arrow(
-    path: Path, packed: bool, names: Sequence[str], schema: Schema | None, dialect: Dialect
-) -> pa.Table:
-    """All columns, each as its narrowest type, or as the schema declares it."""
+    path: Path,
+    packed: bool,
+    names: Sequence[str],
+    asked: Asked,
+    schema: Schema | None,
+    dialect: Dialect,
+) -> dict[str, Gathered]:
+    """The columns asked for, each as its narrowest type, or as the schema declares it."""
     declared: dict[str, Any] = {}
     if schema is not None:
         declared = dict.fromkeys(schema.numbers, pa.float64())
         declared |= dict.fromkeys(schema.dates, TEXT)
         declared |= dict.fromkeys(schema.vocabularies, TEXT)
-    types, size = dict.fromkeys(names, pa.int64()), FIRST
+    unread = dict.fromkeys((name for name in names if name not in asked.columns), pa.string())
+    types = {name: pa.int64() for name in names if name not in unread}
+    # Arrow wants the whole header in the first block.
+    header = 2 * sum(len(name.encode()) + 3 for name in names)
+    size, block = max(FIRST, header), max(BLOCK, header)
     try:
         _widen_by_first(types, path, packed, size, dialect)
-        types |= {name: declared[name] for name in names if name in declared}
+        types |= {name: declared[name] for name in types if name in declared}
         while True:
             try:
-                table = pa.Table.from_batches(_batches(path, packed, types, BLOCK, dialect))
-                doubtful = [n for n in _doubtful(table, path, packed, dialect) if n not in declared]
+                batches = _batches(path, packed, types | unread, block, dialect)
+                columns, last = _gathered(batches, types, asked, dialect)
+                doubtful = [
+                    n for n in _doubtful(columns, path, packed, dialect) if n not in declared
+                ]
                 texts = dict.fromkeys(doubtful, pa.string())
                 if not (
-                    texts and _widen(types, _batches(path, packed, texts, BLOCK, dialect), dialect)
+                    texts and _widen(types, _batches(path, packed, texts, block, dialect), dialect)
                 ):
                     break
             except pa.ArrowInvalid as error:
@@ -161,13 +199,33 @@ def _arrow(
         if "UTF8" in str(error):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, str(error)) from None
         raise _no_table(path, packed, dialect) from None
-    _check_quotes(table, path, packed, dialect)
-    return table.unify_dictionaries()
+    _check_quotes(last, path, packed, dialect)
+    return columns
 
 
-def _check_quotes(table: pa.Table, path: Path, packed: bool, dialect: Dialect) -> None:
+def _gathered(
+    batches: Iterable[pa.RecordBatch], types: Mapping[str, Any], asked: Asked, dialect: Dialect
+) -> tuple[dict[str, Gathered], pa.RecordBatch | None]:
+    """The columns of these types, all their blocks; and the block with the last row."""
+    columns: dict[str, Gathered] = {
+        name: Texts(name in asked.features, ("",), dialect) if kind == TEXT else []
+        for name, kind in types.items()
+    }
+    last = None
+    for batch in batches:
+        for name, column in columns.items():
+            if isinstance(column, Texts):
+                column.add(batch[name])
+            else:
+                column.append(batch[name])
+        last = batch if batch.num_rows else last
+    return columns, last
+
+
+def _check_quotes(last: pa.RecordBatch | None, path: Path, packed: bool, dialect: Dialect) -> None:
     """A quote that is never closed takes the rest of the file into the last row."""
-    ends = (str(column[-1].as_py()) for column in table.columns if column.type == TEXT)
+    every = [] if last is None else last.columns
+    ends = (str(one[-1].as_py()) for one in every if one.type in (TEXT, pa.string()))
     if any("\n" in end for end in ends):
         try:
             for _ in _records(path, packed, dialect, strict=True):
@@ -198,13 +256,16 @@ def _widen(types: dict[str, Any], batches: Iterable[pa.RecordBatch], dialect: Di
     return types != before
 
 
-def _doubtful(table: pa.Table, path: Path, packed: bool, dialect: Dialect) -> Iterator[str]:
+def _doubtful(
+    columns: Mapping[str, Gathered], path: Path, packed: bool, dialect: Dialect
+) -> Iterator[str]:
     """The columns of numbers that may hold a text which Arrow takes for a number."""
-    kinds = dict(zip(table.column_names, table.schema.types, strict=True))
-    if pa.int64() in kinds.values() and _has_codes(path, packed, dialect):
-        yield from (name for name, kind in kinds.items() if kind == pa.int64())
-    for name, kind in kinds.items():
-        if kind == pa.float64() and pc.any(pc.invert(pc.less(pc.abs(table[name]), 1e19))).as_py():
+    numbers = {name: one for name, one in columns.items() if not isinstance(one, Texts)}
+    whole = [name for name, one in numbers.items() if one and one[0].type == pa.int64()]
+    if whole and _has_codes(path, packed, dialect):
+        yield from whole
+    for name in numbers.keys() - {*whole}:
+        if any(pc.any(pc.invert(pc.less(pc.abs(one), 1e19))).as_py() for one in numbers[name]):
             yield name
 
 
@@ -217,7 +278,8 @@ def _has_codes(path: Path, packed: bool, dialect: Dialect) -> bool:
         last = b""
         while block := raw.read(BLOCK):
             block = last + block
-            if b"0x" in block or b"0X" in block:
+            # One letter is found much sooner than two.
+            if (b"x" in block and b"0x" in block) or (b"X" in block and b"0X" in block):
                 return True
             # Few zeros begin a field: the expression, which is slow, looks at few blocks.
             each = np.frombuffer(block, np.uint8)
@@ -232,8 +294,6 @@ def _has_codes(path: Path, packed: bool, dialect: Dialect) -> bool:
 def _batches(
     path: Path, packed: bool, types: Mapping[str, Any], size: int, dialect: Dialect
 ) -> Iterator[pa.RecordBatch]:
-    # Arrow wants the whole header in the first block.
-    size = max(size, 2 * sum(len(name.encode()) + 3 for name in types))
     with _open(path, packed) as raw:
         yield from arrow_csv.open_csv(
             raw,
@@ -264,22 +324,21 @@ def _guessed(column: pa.Array, dialect: Dialect) -> pa.DataType | None:
     return pa.float64() if numbers else TEXT
 
 
-def _column(table: pa.Table, name: str, schema: Schema | None, dialect: Dialect) -> Any:
+def _column(found: Gathered, name: str, schema: Schema | None, dialect: Dialect) -> Any:
     """A column as pandas has it: numbers, or a category, whose texts are read one by one."""
-    column = table[name]
-    if column.type != TEXT:
-        values = column.to_numpy()
+    if not isinstance(found, Texts):
+        values = pa.chunked_array(found).to_numpy()
         return values if values.flags.writeable else values.copy()
-    whole = column.combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    codes, texts = whole.indices.to_numpy(), whole.dictionary.to_pylist()
+    if found.remarks is not None:
+        return found.remarks
+    codes, texts = found.result()
     declared = None if schema is None else schema.vocabularies.get(name)
     if declared is not None:
         missing = MISSING if all(map(writes_number, declared)) else ("",)
         spelled = [one if one in missing else respelled(one, declared) for one in texts]
-        return _category(codes, spelled, missing)
+        return category(codes, spelled, missing)
     if schema is not None and name in schema.dates:
-        return _category(codes, texts, MISSING)
+        return category(codes, texts, MISSING)
     return _read(codes, texts, dialect, schema is not None and name in schema.numbers)
 
 
@@ -293,21 +352,13 @@ def _read(codes: Any, texts: Sequence[str], dialect: Dialect, meant: bool) -> An
     # Most columns of texts are known by the first.
     if not long and (meant or not known or dialect.number(known[0]) is not None):
         read = {one: dialect.number(one) for one in known}
-        if None not in read.values():
+        if None not in read.values() and (meant or currencies(known) < 2):
             return np.array([*(read.get(one, np.nan) for one in texts), np.nan], float)[codes]
         if meant:
             # What can be read is, cell by cell; what cannot is left as it stands.
             spelled = [one if read.get(one) is None else repr(read[one]) for one in texts]
-            return _category(codes, spelled, MISSING)
+            return category(codes, spelled, MISSING)
     if all(map(is_truth, known)):
         spelled = [one.strip().capitalize() if is_truth(one) else one for one in texts]
-        return _category(codes, spelled, MISSING)
-    return _category(codes, texts, ("",))
-
-
-def _category(codes: Any, texts: Sequence[str], missing: Sequence[str]) -> pd.Categorical:
-    """Codes of texts as a category; texts that mean the same share a code."""
-    names = sorted(set(texts).difference(missing))
-    place = {name: k for k, name in enumerate(names)}
-    index = np.array([*(place.get(one, -1) for one in texts), -1], np.int64)
-    return pd.Categorical.from_codes(index[codes], pd.Index(names, dtype=object))
+        return category(codes, spelled, MISSING)
+    return category(codes, texts, ("",))

@@ -11,7 +11,7 @@ from fairsilo.data.source import DataSet, raw_bytes
 from fairsilo.errors import FairSiloError
 from fairsilo.registry import Registry
 
-__all__ = ["DATASETS", "DataSet", "find", "load", "schema_of"]
+__all__ = ["DATASETS", "DataSet", "find", "load", "raw_files", "schema_of"]
 
 DATASETS: Registry[DataSet] = Registry(
     "data set", "fairsilo.datasets", {d.name: d for d in (adult.ADULT, compas.COMPAS, drug.DRUG)}
@@ -32,11 +32,16 @@ def load(name: str, *, data_dir: Path | None = None, variant: str = "default") -
     if variant not in dataset.variants:
         known = ", ".join(dataset.variants)
         raise FairSiloError(f"{name} has no variant {variant!r}; choose one of {known}")
-    raw = {file.name: raw_bytes(dataset, file, data_dir) for file in dataset.files}
-    frame = dataset.read(raw, variant).reset_index(drop=True)
+    frame = dataset.read(raw_files(name, data_dir), variant).reset_index(drop=True)
     if len(frame) != dataset.rows:
         raise FairSiloError(f"{name} has {len(frame)} rows instead of {dataset.rows}; report this")
     return frame
+
+
+def raw_files(name: str, data_dir: Path | None = None) -> dict[str, bytes]:
+    """The published files of a data set, by their names; an error says where they should be."""
+    dataset = find(name)
+    return {file.name: raw_bytes(dataset, file, data_dir) for file in dataset.files}
 
 
 def schema_of(name: str, frame: pd.DataFrame, *, drop_group: bool = False) -> Schema:

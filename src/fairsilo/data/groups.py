@@ -126,6 +126,15 @@ def _with_groups(
     )
 
 
+def without_group(schema: Schema) -> Schema:
+    """The schema whose features do not have the columns of the group."""
+    names = schema.group_columns or (schema.group,)
+    kept = tuple(f for f in schema.features if f.name not in names)
+    if not kept:
+        raise FairSiloError("no column is left as a feature; add feature columns to the table")
+    return schema.model_copy(update={"features": kept})
+
+
 def small_groups(cells: NDArray[np.int64], smallest: int) -> list[int]:
     """The groups to pool, given the row counts `cells` (groups, protected classes).
 

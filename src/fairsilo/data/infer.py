@@ -1,22 +1,22 @@
 """Infer a schema from a table: how every column is understood, and what is wrong with it."""
 
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairsilo.data.columns import column, is_number, numbers, vocabulary
-from fairsilo.data.dates import formats_of, is_date
-from fairsilo.data.dialect import remedy_of
+from fairsilo.data.columns import MAX_VALUES, MISSING, column, is_number, numbers, vocabulary
+from fairsilo.data.dates import COMPACT, are_compact, formats_of, is_date
+from fairsilo.data.dialect import MARKED, numbers_as_text, remedy_of, unsigned
 from fairsilo.data.groups import with_groupless
 from fairsilo.data.schema import Category, Date, Number, Schema
+from fairsilo.data.texts import Remarks
 from fairsilo.errors import FairSiloError, FairSiloWarning
 
-MAX_VALUES = 1000
-"""More distinct values than this make a column free text or an identifier, not a category."""
 MANY = 100
 """From this many rows on, a column in which every cell is another names the rows."""
 FEWEST = 10
@@ -25,12 +25,18 @@ FEW = 25
 """A column with at most so many different whole numbers may hold codes."""
 GROUPS = 20
 """So many different numbers may be groups, not more."""
+MANY_TEXTS = 50
+"""A category of more texts, each in fewer than FEWEST rows, is a quantity or a date, maybe."""
+UNREPEATED = 300
+"""From this many rows on, whole numbers of which none occurs twice may be names."""
 CLASSES = 100
 """So many different whole numbers may be classes, not more; of others FEWEST."""
 PARTS = frozenset(
     ("train", "test", "training", "testing", "val", "valid", "validation", "dev", "holdout")
 )
 """What a column that divides rows into parts says."""
+
+NO_REMARKS: Mapping[str, Remarks] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,10 @@ class Column:
     """Why it is no feature, though nothing is wrong with it."""
     problem: str = ""
     """What is wrong, and what to do."""
+    doubt: str = ""
+    """Why it may not be meant as it is understood."""
+    remark: str = ""
+    """The same in two or three words."""
     codes: int = 0
     """How many different whole numbers there are, where they are few and may be codes."""
 
@@ -74,7 +84,37 @@ def _number(series: "pd.Series[Any]", about: dict[str, Any], told: bool) -> Colu
     numbered = rows >= MANY and pd.api.types.is_integer_dtype(series.dtype) and not told
     if numbered and series.is_unique and int(series.max()) - int(series.min()) < 2 * rows:
         return Column(**about, left_out="numbers the rows")
-    return Column(**about, feature=Number(name=name), codes=0 if told else _codes(values))
+    feature = Number(name=name)
+    if told:
+        return Column(**about, feature=feature)
+    if are_compact(values):
+        feature = Date(name=name, format=COMPACT)
+        return Column(**about, feature=feature, **_as_date(name, f"{np.nanmin(values):.0f}"))
+    if _unrepeated(values):
+        doubt = (
+            f"holds whole numbers that are all different and is taken for a number: an id? then "
+            f"give `drop` {name}"
+        )
+        return Column(**about, feature=feature, doubt=doubt, remark="all different: an id?")
+    return Column(**about, feature=feature, codes=_codes(values))
+
+
+def _as_date(name: str, written: str) -> dict[str, Any]:
+    """What to say of dates that look like numbers."""
+    doubt = (
+        f"holds {written} and others that are days written as yyyymmdd, and is taken for a date: "
+        f"if they are numbers, give `number` {name}"
+    )
+    return {"doubt": doubt, "remark": "yyyymmdd?"}
+
+
+def _unrepeated(values: Any) -> bool:
+    """Whether there are many whole numbers and none occurs twice."""
+    for some in (values[:1000], values):
+        known = some[~np.isnan(some)]
+        if (known % 1).any() or len(np.unique(known)) < len(known):
+            return False
+    return len(known) >= UNREPEATED
 
 
 def _codes(values: Any) -> int:
@@ -87,34 +127,59 @@ def _codes(values: Any) -> int:
 
 
 def _texts(series: "pd.Series[Any]", about: dict[str, Any], told: bool) -> Column:
-    name, rows = about["name"], len(series)
-    values = vocabulary(series)
+    name, values = about["name"], vocabulary(series)
     feature = Category(name=name, values=values, missing=about["missing"] > 0)
     if told:
         return Column(**about, feature=feature)
+    written = next((value for value in values if value not in MISSING), "")
     formats = formats_of(values)
     if len(formats) > 1:
         raise FairSiloError(
-            f"column {name!r} holds dates that can be read in two ways, such as {values[0]!r}; "
+            f"column {name!r} holds dates that can be read in two ways, such as {written!r}; "
             f"write them as 2024-01-31, or give `drop` {name} or `category` {name}"
         )
     if formats:
-        return Column(**about, feature=Date(name=name, format=formats[0]))
+        when = Date(name=name, format=formats[0])
+        said = _as_date(name, written) if when.format == COMPACT else {}
+        return Column(**about, feature=when, **said)
     remedy = remedy_of(values)
     if remedy:
+        known = (value for value in values if value not in MISSING)
+        written = next(value for value in known if MARKED.search(unsigned(value)))
+        signs = "commas" if "," in written else "signs between digits"
         raise FairSiloError(
-            f"column {name!r} holds numbers with commas, such as {values[0]!r}; give {remedy}, or "
+            f"column {name!r} holds numbers with {signs}, such as {written!r}; give {remedy}, or "
             f"`category` {name} if they are names"
         )
-    _check_mixed(values, name)
+    if len(values) >= FEWEST:
+        cells = pd.Series(values, dtype=object)
+        others = cells[pd.to_numeric(cells, errors="coerce").isna()]
+        _check_mixed(len(values), len(others), next(iter(others), None), name)
     if len(values) > 1 and {value.strip().lower() for value in values} <= PARTS:
         return Column(
             **about, left_out=f"says which rows are for testing (`split` {name} would use it)"
         )
+    return _category(feature, about, written)
+
+
+def _category(feature: Category, about: dict[str, Any], written: str) -> Column:
+    """A column of texts that are neither dates nor numbers in another spelling."""
+    values, name, rows = feature.values, feature.name, about["rows"]
     count = len(values)
     if count > MAX_VALUES or (rows >= MANY and count > 0.9 * rows):
-        why = f"has {count:,} different texts in {rows:,} rows, like names or remarks"
-        return Column(**about, left_out=why)
+        return Column(**about, left_out=_remarks(count, rows))
+    if numbers_as_text(values):
+        doubt = (
+            f"holds numbers as texts, such as {written!r}, and is taken for a category: write "
+            "them as the other numbers are written"
+        )
+        return Column(**about, feature=feature, doubt=doubt, remark="numbers as texts")
+    if count > MANY_TEXTS and count * FEWEST > rows:
+        doubt = (
+            f"has {count:,} different texts in {rows:,} rows, which become {count:,} columns: a "
+            f"date? write it as 2024-01-31; a number? write it as 1234.5; or give `drop` {name}"
+        )
+        return Column(**about, feature=feature, doubt=doubt, remark="many texts")
     return Column(**about, feature=feature)
 
 
@@ -127,6 +192,7 @@ def infer_schema(
     drop_group: bool = False,
     told: Collection[str] = (),
     groupless: bool = True,
+    remarks: Mapping[str, Remarks] = NO_REMARKS,
 ) -> Schema:
     """Infer the schema: every column is a feature, except the label and those excluded.
 
@@ -135,7 +201,8 @@ def infer_schema(
     texts, is left out with a warning. Whatever is wrong is said at once, in one error: a column
     without any value, since dropping it silently would hide that a file was written wrongly, or
     one of numbers with some text, which would become a category with numbers as its values.
-    Unless `groupless`, rows without a group are an error, too.
+    Unless `groupless`, rows without a group are an error, too. `remarks` are columns whose texts
+    were counted as they were read, and not kept.
     """
     if not all(isinstance(name, str) for name in frame.columns) or not frame.columns.is_unique:
         raise FairSiloError("column names must be texts that occur once; rename the columns")
@@ -152,15 +219,13 @@ def infer_schema(
         left_out.add(group)
     kept = [name for name in frame.columns if name not in left_out]
     columns = [understood(frame[name], name, name in told) for name in kept]
+    columns += [counted(one, name, len(frame)) for name, one in remarks.items()]
     problems += [one.problem for one in columns if one.problem]
     raise_all(problems)
     for one in columns:
-        if one.left_out:
-            warnings.warn(
-                f"column {one.name!r} {one.left_out}: it was left out",
-                FairSiloWarning,
-                stacklevel=2,
-            )
+        if one.left_out or one.doubt:
+            told = f"{one.left_out}: it was left out" if one.left_out else one.doubt
+            warnings.warn(f"column {one.name!r} {told}", FairSiloWarning, stacklevel=2)
     features = tuple(one.feature for one in columns if one.feature is not None)
     if not features:
         raise FairSiloError("no column is left as a feature; add feature columns to the table")
@@ -267,14 +332,26 @@ def at_least_two(series: "pd.Series[Any]", name: str, role: str, noun: str) -> t
     return values
 
 
-def _check_mixed(values: tuple[str, ...], name: str) -> None:
+def _check_mixed(values: int, others: int, first: str | None, name: str) -> None:
     """Refuse a text column with many distinct values, more than half of which are numbers."""
-    if len(values) < FEWEST:
-        return
-    cells = pd.Series(values, dtype=object)
-    texts = cells[pd.to_numeric(cells, errors="coerce").isna()]
-    if 0 < 2 * len(texts) < len(values):
+    if 0 < 2 * others < values:
         raise FairSiloError(
-            f"column {name!r} holds numbers but also the text {texts.iloc[0]!r}; correct or empty "
+            f"column {name!r} holds numbers but also the text {first!r}; correct or empty "
             f"such cells, or, if its numbers are names, give `category` {name}"
         )
+
+
+def counted(remarks: Remarks, name: str, rows: int) -> Column:
+    """How a column is understood whose texts were counted and not kept: as `understood`."""
+    others = remarks.texts.settle()
+    count = others + remarks.numbers.settle()
+    about: dict[str, Any] = {"name": name, "rows": rows, "missing": remarks.missing}
+    try:
+        _check_mixed(count, others, remarks.first, name)
+    except FairSiloError as error:
+        return Column(**about, problem=str(error))
+    return Column(**about, left_out=_remarks(count, rows))
+
+
+def _remarks(count: int, rows: int) -> str:
+    return f"has {count:,} different texts in {rows:,} rows, like names or remarks"

@@ -34,7 +34,15 @@ TWINS = 0.01
 CHANCE = 0.01
 """If columns were independent, so many test rows at most would have a twin by chance."""
 
+ALONE = "alone predicts the label almost perfectly"
+SEEN = "test rows are training rows, too"
+
 Codes = NDArray[np.int64]
+
+
+def too_good(sentence: str) -> bool:
+    """Whether a sentence of `leaks` or `twins` says that test figures cannot be believed."""
+    return ALONE in sentence or SEEN in sentence
 
 
 def codes_of(frame: pd.DataFrame, feature: Any) -> Codes:
@@ -95,9 +103,8 @@ def leaks(
         share = alone(codes, y, len(schema.classes))
         if share >= SURE and 10 * len(pd.unique(codes)) <= len(y):
             yield (
-                f"column {feature.name!r} alone predicts the label almost perfectly (balanced "
-                f"accuracy {share:.3f}): if it is not known before the answer is, give `drop` "
-                f"{feature.name}"
+                f"column {feature.name!r} {ALONE} (balanced accuracy {share:.3f}): if it is not "
+                f"known before the answer is, give `drop` {feature.name}"
             )
         own, plain = codes, column(frame, feature.name)
         if is_number(plain) and any(theirs.max() > RANGES for _, _, theirs in known):
@@ -124,9 +131,8 @@ def twins(frame: pd.DataFrame, schema: Schema, test: NDArray[np.bool_]) -> str:
     if share < TWINS or int((~test).sum()) * _repeats(frame, names) > CHANCE:
         return ""
     return (
-        f"{int(found.sum()):,} of {int(test.sum()):,} test rows are training rows, too, in all "
-        "features and the label: test figures are then better than for new people; remove "
-        "duplicates before rows are divided"
+        f"{int(found.sum()):,} of {int(test.sum()):,} {SEEN}, in all features and the label: test "
+        "figures are then better than for new people; remove duplicates before rows are divided"
     )
 
 

@@ -12,12 +12,14 @@ import pandas as pd
 
 from fairsilo.data.columns import codes_and_texts, column
 from fairsilo.data.dates import measured
-from fairsilo.data.groups import NO_GROUP, crossed
+from fairsilo.data.groups import NO_GROUP, crossed, grouped_by
 from fairsilo.data.infer import Column, classes_in, groups_of, understood, warn_of_codes
 from fairsilo.data.leakage import leaks
 from fairsilo.data.schema import Category, Date, Number, Schema
+from fairsilo.data.weights import weights_in
 from fairsilo.errors import FairSiloError, FairSiloWarning
 
+OUT = "left out, as asked"
 SHOWN = 4
 """So many values of a category are named."""
 
@@ -55,36 +57,40 @@ def look_at(
     label: str | None = None,
     group: Sequence[str] = (),
     client: str | None = None,
+    weight: str | None = None,
     exclude: Collection[str] = (),
     told: Collection[str] = (),
     drop_group: bool = False,
+    groupless: bool = True,
 ) -> Look:
     """How every column is understood; what is wrong and what is suspicious, all of it."""
     problems: list[str] = []
-    for name in (label, *group, client, *exclude):
+    for name in dict.fromkeys((label, *group, client, weight, *exclude)):
         if name is not None and name not in frame.columns:
             problems += _said(partial(column, frame, name))
-    roles: dict[str | None, str] = {label: "label", client: "client"}
-    roles |= dict.fromkeys(exclude, "left out, as asked")
+    if weight in frame.columns:
+        problems += _said(partial(weights_in, frame, str(weight)))
+    roles: dict[str | None, str] = dict.fromkeys((one for one in exclude if one not in group), OUT)
+    roles |= {label: "label", client: "client", weight: "weight"}
     columns = [understood(frame[name], name, name in told) for name in frame.columns]
     lines = [_line(frame, one, roles.get(one.name, ""), one.name in group) for one in columns]
     problems += [one.problem for one in columns if one.problem and one.name not in roles]
     suspicious = [
-        f"column {one.name!r} {one.left_out}: it is left out"
+        f"column {one.name!r} " + (one.doubt or f"{one.left_out}: it is left out")
         for one in columns
-        if one.left_out and one.name not in roles
+        if (one.left_out or one.doubt) and one.name not in roles
     ]
     features = tuple(
         one.feature
         for one in columns
-        if one.feature is not None and one.name not in roles
+        if one.feature is not None and one.name not in {*roles, *exclude}
         and not (drop_group and one.name in group)
     )  # fmt: skip
     suspicious += _codes(frame, {one.name for one in features} - {*told})
     schema = None
     if label in frame.columns and group and set(group) <= set(frame.columns):
         assert label is not None
-        schema, more = _schema(frame, label, group[0], features)
+        schema, more = _schema(frame, label, group, features, groupless)
         problems += more
         if schema is not None and not more:
             suspicious += _leaks(frame, schema, group, client)
@@ -103,7 +109,7 @@ def _line(frame: pd.DataFrame, one: Column, role: str, grouped: bool) -> Line:
         values = _range(frame, feature)
     else:
         kind, values = "", ""
-    remark = "problem" * bool(one.problem) or "left out" * bool(one.left_out)
+    remark = "problem" * bool(one.problem) or "left out" * bool(one.left_out) or one.remark
     if one.codes:
         remark = f"{one.codes} whole numbers: codes?"
     role = role or ("group" if grouped else "")
@@ -129,10 +135,16 @@ def _codes(frame: pd.DataFrame, names: Collection[str]) -> list[str]:
 
 
 def _schema(
-    frame: pd.DataFrame, label: str, group: str, features: tuple[Number | Category, ...]
+    frame: pd.DataFrame,
+    label: str,
+    names: Sequence[str],
+    features: tuple[Number | Category, ...],
+    groupless: bool,
 ) -> tuple[Schema | None, list[str]]:
     """The draft, and why label or group are not what they should be."""
-    said = _said(lambda: classes_in(frame, label)) + _said(lambda: groups_of(frame, group, True))
+    group = names[0]
+    said = _said(lambda: classes_in(frame, label))
+    said += _said(lambda: groups_of(frame, group, groupless))
     # A draft of a table that is refused has what there is, for its owner to correct.
     classes = _texts(frame, label)
     groups = _texts(frame, group)
@@ -140,8 +152,13 @@ def _schema(
         return None, [*said, "no column is left as a feature; add feature columns to the table"]
     if frame[group].isna().any():
         groups = (*groups, NO_GROUP)
-    names = {"label": label, "classes": classes, "group": group, "groups": groups}
-    return Schema(features=features, **names), said  # type: ignore[arg-type]
+    schema = Schema(features=features, label=label, classes=classes, group=group, groups=groups)
+    if len(names) > 1 and not said:
+        try:
+            schema = grouped_by(schema, frame, tuple(names), groupless=groupless)
+        except FairSiloError as error:
+            said = [str(error)]
+    return schema, said
 
 
 def _texts(frame: pd.DataFrame, name: str) -> tuple[str, ...]:

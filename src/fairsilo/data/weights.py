@@ -45,6 +45,14 @@ def weighty(frame: pd.DataFrame, name: str | None) -> tuple[pd.DataFrame, Floats
     return frame[weight > 0].reset_index(drop=True), weight[weight > 0]
 
 
+def weightless(rows: int, kept: int, name: str) -> str:
+    """What is said where some rows have the weight 0."""
+    return (
+        f"{rows - kept:,} of {rows:,} rows have the weight 0 ({name}): they are left out, of "
+        "training and of test"
+    )
+
+
 def declared_weights(frame: pd.DataFrame, name: str, maximum: float) -> Floats:
     """Weights as differential privacy reads them: shares of the declared maximum, none refused.
 

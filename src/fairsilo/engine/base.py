@@ -56,6 +56,9 @@ class Engine(Protocol):
     def count(self, problem: Problem) -> Totals:
         """The answer to `Counts`, as it stands: after a silo was lost, of the others."""
 
+    def noise(self, problem: Problem) -> float:
+        """The standard deviation of the noise in a coordinate of grad L; 0 without noise."""
+
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """Drive the problem's solver from the model's start to its end."""
 

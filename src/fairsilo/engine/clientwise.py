@@ -56,6 +56,10 @@ class Clientwise:
             self._totals[key] = self.ask(problem, Counts(problem.rest))
         return self._totals[key]
 
+    def noise(self, problem: Problem) -> float:
+        """None."""
+        return 0.0
+
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """One question a round."""
         return solve_by_asking(self, problem, watch)

@@ -5,6 +5,7 @@ next begins. All other questions are answered as by `clientwise`.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fairsilo.numerics import accelerated
 from fairsilo.partition.federation import Federation
 from fairsilo.question.base import Part, Problem, Question, Silo
 from fairsilo.question.model_sums import sums_of
-from fairsilo.question.round import unflatten
+from fairsilo.question.round import Round, unflatten
 from fairsilo.solver import Agp
 from fairsilo.solver.base import Order, Outcome, Query, Sums, Watch
 from fairsilo.solver.strengths import Choosing
@@ -33,18 +34,36 @@ class Pooled(Clientwise):
         self.federation = federation
         whole = Part(federation.y, federation.s, federation.x, weight=federation.weight)
         self.whole = Silo(whole, self.silos[0].test, min_cell)
+        self._epochs: tuple[Problem | None, Any] = (None, None)
 
     def ask(self, problem: Problem, question: Question) -> Any:
-        """A question that may be asked of all rows at once is."""
+        """A question that may be asked of all rows at once is, and local epochs are one program."""
+        if problem.work is not None and isinstance(question, Round):
+            question.check(problem)
+            epochs = self._epochs_of(problem)
+            if epochs is not None:
+                order = partial(question.order_of, problem)
+                return question.read(problem, epochs.sums(question.theta, question.mu, order))
         if question.additive:
             question.check(problem)
             return question.read(problem, question.answer(problem, self.whole))
         return super().ask(problem, question)
 
+    def _epochs_of(self, problem: Problem) -> Any:
+        """The program of the problem's local epochs; None where the silos answer one by one."""
+        known, epochs = self._epochs
+        if known is not problem:
+            from fairsilo.engine.epochs import Epochs, fits
+
+            asked, w, v = self._weighted(problem)
+            epochs = Epochs(problem, asked, w, v) if fits(asked, w) else None
+            self._epochs = problem, epochs
+        return epochs
+
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """The compiled loop; for Newton's few rounds of logistic regression it does not pay.
 
-        Local epochs are the silos' own, who answer one by one.
+        Local epochs are compiled round by round.
         """
         if problem.work is not None:
             return super().solve(problem, watch)

@@ -5,7 +5,8 @@ With the noisy counts m of the set-up the server forms, from the released sums o
     L = (all losses) / m         D_k = losses_a / m_a - losses_b / m_b         and their gradients,
 
 which costs no privacy. The curvature of L is released with the first answer and used ever after:
-at theta = 0 it is sum_j x_j x_j' / 4, an upper bound of what it is elsewhere.
+at theta = 0 it is sum_j x_j x_j' / 4, an upper bound of what it is elsewhere. Of a model with steps
+it follows from the counts that the steps were found from (`run.counted`).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from fairsilo.arrays import Floats
 from fairsilo.coded import joined
-from fairsilo.dp import Clip, Mechanism
+from fairsilo.dp import Mechanism
 from fairsilo.engine.clientwise import Clientwise, weight_of
 from fairsilo.engine.loop import drive
 from fairsilo.fairness.constraint import Constraint, Totals
@@ -32,7 +33,13 @@ Ask = Callable[[Floats, bool], Sequence[Floats]]
 class FromCells:
     """What a solver wants to know, from released sums of cells and nothing else."""
 
-    def __init__(self, constraints: Sequence[Constraint], counts: Floats, ask: Ask) -> None:
+    def __init__(
+        self,
+        constraints: Sequence[Constraint],
+        counts: Floats,
+        ask: Ask,
+        hess: Floats | None = None,
+    ) -> None:
         self.ask = ask
         self.cells = compared_cells(constraints, *counts.shape)
         sides = [one.sides(*counts.shape) for one in constraints]
@@ -41,7 +48,8 @@ class FromCells:
             .reshape(len(sides), len(self.cells))
             for k in (0, 1)
         )  # fmt: skip
-        self.hess: Floats | None = None
+        self.hess = hess
+        """Of L; None: released with the first answer."""
         self.count(counts)
 
     def count(self, counts: Floats) -> None:
@@ -70,9 +78,12 @@ class FromCells:
         return float(deviation * np.sqrt(len(self.cells) + 1) / self.rows)
 
 
-def solver_under_noise(solver: Solver, rounds: int, noise: float, clip: Clip) -> Solver:
+def solver_under_noise(problem: Problem, noise: float) -> Solver:
     """The solver for sums whose gradients have that noise in a coordinate: Newton has its own."""
-    return Noisy(rounds, noise, clip.curvature) if solver.name == "newton" else solver
+    if problem.solver.name != "newton":
+        return problem.solver
+    counted, scale = problem.curvature is not None, promised(problem).clip.curvature
+    return Noisy(problem.rounds, noise, scale, counted=counted)
 
 
 class Private(Clientwise):
@@ -120,10 +131,7 @@ class Private(Clientwise):
 
     def under_noise(self, problem: Problem) -> Problem:
         """The problem with the solver that noise makes of it."""
-        noise, clip = self.noise(problem), promised(problem).clip
-        return replace(
-            problem, solver=solver_under_noise(problem.solver, problem.rounds, noise, clip)
-        )
+        return replace(problem, solver=solver_under_noise(problem, self.noise(problem)))
 
     def _server(self, problem: Problem) -> FromCells:
         limited = bool(problem.constraints)
@@ -132,7 +140,7 @@ class Private(Clientwise):
             found: Sequence[Floats] = self.ask(problem, Cells(theta, curvature, limited))
             return found
 
-        return FromCells(problem.constraints, self.counts(problem), ask)
+        return FromCells(problem.constraints, self.counts(problem), ask, problem.curvature)
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """One question a round, every answer with noise."""

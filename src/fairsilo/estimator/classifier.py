@@ -89,10 +89,10 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         Half the sum of squared weights times this number is added to the sum of all rows' losses,
         so that it is 1 / C of scikit-learn. ``auto`` chooses it by AIC while the model without a
         limit is trained (for ``lr``), ``validation`` by a fifth of every client's rows. None is no
-        penalty, and ``auto`` for ``additive``.
+        penalty, and for ``additive`` ``auto``, or with `dp_epsilon` what suits the noise.
     pairs : int or str, default=None
         For ``additive``: how many pairs of features to cross, the strongest, or which, such as
-        ``"age:hours,sex:race"``. None is 10.
+        ``"age:hours,sex:race"``. None is 10; with `dp_epsilon` none, and they can only be named.
     solver : str or Solver, default=None
         ``newton``, ``lbfgs`` or ``agp`` (the paper's), or an object such as
         ``Newton(tolerance=1e-9)``. None takes Newton, and L-BFGS for models
@@ -131,6 +131,12 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         Of two classes, from which probability of ``classes_[1]`` on that is predicted: a number,
         or chosen on the training rows by ``"balanced-accuracy"``, ``"f1"`` or ``"share=0.2"`` (a
         fifth of the rows). None is 0.5.
+    local_epochs : int, default=None
+        Epochs that each client trains by itself in a round, before the models are averaged: for
+        ``method="fedavg"``, and for ``fedfair`` with ``solver="agp"``. None is one step over all
+        rows.
+    batch : int, default=None
+        Rows of a step in these epochs; None is all rows of the client.
     max_rounds : int, default=None
         The most rounds; None is 150 for Newton, 300 for L-BFGS, 20,000 for AGP.
     early_stopping : bool, default=False
@@ -145,6 +151,10 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         fits are alike. Figures of the training rows come from the noisy sums alone.
     dp_delta : float, default=1e-5
         The delta of differential privacy; choose it far below one over the number of rows.
+    dp_split : tuple, default=(0.1, 0.75, 0.15)
+        Shares of the budget for the encoder, the objective and the constraint.
+    dp_clip : float, default=1.0
+        The longest gradient of one row; of an additive model as a multiple of half the longest.
     bounds : dict, default=None
         With `dp_epsilon`, for every column of X, from public knowledge and not from the rows: a
         number's ``(lowest, highest)``, a tuple, or a category's list of values. Cells that are
@@ -180,8 +190,11 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         Logistic regression with one model only. The coefficients belong to the encoded columns,
         named in `encoded_names_`: numbers are standardised, categories one-hot.
     terms_ : DataFrame
-        Of ``model="additive"``: term (a column or a pair), value (a step, a category's value or a
-        cell) and height, what it adds to the log-odds.
+        Of ``lr`` and ``additive`` with one model: term (a column or a pair), value (a step, a
+        category's value, a cell, or a number of ``lr``, standardised) and height, what it adds to
+        the log-odds; low, high (the 95 % band of the model without the limit) and without_limit
+        (its height), NaN where it is not known; importance, of the whole term, as in `plot`. Of
+        several classes all but the first two for each class, such as ``height yes``.
 
     Notes
     -----
@@ -225,11 +238,15 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
     target_confidence: float | None = None
     class_weight: Any = None
     decide_at: float | str | None = None
+    local_epochs: int | None = None
+    batch: int | None = None
     max_rounds: int | None = None
     early_stopping: bool = False
     random_state: Any = None
     dp_epsilon: float | None = None
     dp_delta: float = 1e-5
+    dp_split: Any = (0.1, 0.75, 0.15)
+    dp_clip: float = 1.0
     bounds: Any = None
     classes: Any = None
     client_names: Any = None
@@ -272,7 +289,8 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         """
         rows = given(self, X, y, sensitive_features, clients, sample_weight)
         with as_value_errors():
-            fitted = train(rows.options, rows.prepare(), rows.classes, rows.mechanism)
+            prepared, named = rows.prepare(), rows.compared.name
+            fitted = train(rows.options, prepared, rows.classes, rows.mechanism, named)
             self._keep(fitted.prepared, fitted, rows.options)
         meant = fitted.trained.stopped or self.dp_ is not None
         if not self.converged_ and not meant:
@@ -360,8 +378,9 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         for name in ("coef_", "intercept_", "terms_"):
             self.__dict__.pop(name, None)
         only = kept.plain()
-        if only and kept.encoder.binned is not None:
-            self.terms_ = terms_of(kept.encoder, only.theta, only.model.outputs)
+        if only and only.model.linear:
+            told = self._described.get("terms", ())
+            self.terms_ = terms_of(kept.encoder, only.theta, only.model.outputs, told)
         if only and kept.model == "lr":
             self.intercept_, *rows = only.theta.reshape(-1, only.model.outputs)
             self.coef_ = np.transpose(rows)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from fairsilo.dp import Mechanism
 from fairsilo.estimator.measured import Told
 from fairsilo.evaluate import Tally
 from fairsilo.evaluate.metrics import loss_gap
+from fairsilo.evaluate.scores import counted
 from fairsilo.evaluate.worth import worth
 from fairsilo.fairness import Constraint
-from fairsilo.fairness.words import class_name, pair_name
+from fairsilo.fairness.words import class_name, pair_name, spelled
 from fairsilo.method import METHODS, Trained
 from fairsilo.predictor import Committee
+from fairsilo.predictor.answers import Answered
 from fairsilo.question import Problem
 from fairsilo.run.decide import decided
 from fairsilo.run.endings import ending, explain, idle_limit
@@ -63,9 +65,11 @@ def train(
     prepared: Prepared,
     classes: Sequence[Any],
     mechanism: Mechanism | None = None,
+    group: str = "",
 ) -> Fitted:
     """Train by the method that the options name and sum up how it went.
 
+    `group` is the name of the sensitive column, if it has one.
     Under differential privacy, of the training rows only what was released is said.
     """
     started = time.perf_counter()
@@ -78,7 +82,7 @@ def train(
         tally = tally_of(committee, rows.x, rows.y, rows.s, prepared, options.seed, rows.weight)
         reason, dp = explain(problem, trained, tally, prepared), None
         common = int(np.argmax(tally.cells.sum(axis=0)))
-        why = worth(tally, prepared.schema.classes, common)["why"]
+        why = _why_useless(options, prepared, trained, tally, common)
         told = [] if why is None else [f"on the training rows the model is {why}"]
         training = training_of(prepared, tally, None, {}, reason)
         more = idle_limit(options, problem, trained.outcome)
@@ -86,7 +90,7 @@ def train(
         terms = terms_here(options, prepared, settled, trained, None, engine)
     else:
         told = []
-        problem, private = begin(options, prepared, mechanism)
+        problem, prepared, private = begin(options, prepared, mechanism)
         trained = METHODS[options.method](problem, private)
         trained = decided(options.decide_at, problem, trained, private)
         shape = len(prepared.schema.groups), len(classes)
@@ -103,13 +107,26 @@ def train(
         prepared,
         trained,
         _history(options, prepared, trained),
-        _constraints(prepared, classes, problem, trained, tally, options.method),
+        _constraints(prepared, classes, problem, trained, tally, options.method, group),
         reason,
         dp,
         tuple(told),
         terms,
         Told.of(options, prepared, trained, training, seconds),
     )
+
+
+def _why_useless(
+    options: Options, prepared: Prepared, trained: Trained, tally: Tally, common: int
+) -> str | None:
+    """Why the model is hardly better than one answer, with its AUC where there is one model."""
+    schema, rows = prepared.schema, prepared.federation
+    why = worth(tally, schema.classes, common)["why"]
+    if why is None or len(trained.predictors) != 1:
+        return None if why is None else str(why)
+    chances = Answered.of(trained.predictors[0], rows.x, rows.y, rows.s).chances
+    scores = counted(chances, rows.y, rows.s, len(schema.groups), rows.weight)
+    return str(worth(replace(tally, scores=scores).effective, schema.classes, common)["why"])
 
 
 def _history(options: Options, prepared: Prepared, trained: Trained) -> pd.DataFrame:
@@ -127,6 +144,7 @@ def _constraints(
     trained: Trained,
     tally: Tally,
     method: str,
+    group: str,
 ) -> pd.DataFrame:
     """One row per pair and class, and per client where each has its own constraints.
 
@@ -134,8 +152,9 @@ def _constraints(
     without a limit and a multiplier.
     """
     pairs, schema = prepared.constraints, prepared.schema
+    names = [spelled(group, one) for one in schema.groups]
     columns: dict[str, Any] = {
-        "pair": [pair_name(k, schema.groups, schema.classes) for k in pairs],
+        "pair": [pair_name(k, names, schema.classes) for k in pairs],
         "class": [_class(k, prepared, classes) for k in pairs],
     }
     if METHODS[method].limits != "loss":

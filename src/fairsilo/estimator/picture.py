@@ -49,7 +49,7 @@ class Picture(Page):
         section = terms(description)
         if section is None:
             raise FairSiloError(
-                "there are no terms to draw: fit with `model` lr or additive for two classes, by a "
-                "`method` that ends with one model"
+                "there are no terms to draw: fit with `model` lr or additive, by a `method` that "
+                "ends with one model"
             )
         super().__init__(page(f"A model of {description['schema']['label']}", [section]))

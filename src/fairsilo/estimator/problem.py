@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ import pandas as pd
 
 from fairsilo.arrays import Floats, Ints
 from fairsilo.data import Schema, infer_schema
-from fairsilo.data.columns import vocabulary
+from fairsilo.data.columns import is_number, vocabulary
 from fairsilo.data.groups import POOLED, with_groupless
-from fairsilo.data.leakage import leaks
+from fairsilo.data.infer import GROUPS
 from fairsilo.data.schema import Feature
 from fairsilo.dp import Mechanism
-from fairsilo.errors import FairSiloWarning
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
+from fairsilo.estimator.noticed import free, warn_of_rows, warn_of_sensitive, warnings_in_python
 from fairsilo.method import METHODS
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, assemble
@@ -36,6 +35,16 @@ class Compared:
     protected: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
     """The names of the sensitive columns: of X, those that give the group away."""
+
+    @property
+    def name(self) -> str:
+        """The name of the one sensitive column; "" if there are several, or it has none."""
+        return "" if self.unnamed or len(self.columns) != 1 else self.columns[0]
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether the sensitive columns have no names: pandas then calls them 0, 1, ..."""
+        return self.columns == tuple(map(str, range(len(self.columns))))
 
     @classmethod
     def nobody(cls, rows: int) -> Compared:
@@ -63,6 +72,12 @@ class Compared:
             raise ValueError(
                 f"there is only one group to compare, {only[0] if only else None!r}: pass "
                 "sensitive_features with at least two values, or two of them as groups"
+            )
+        if wanted is None and is_number(sensitive) and len(found) > GROUPS:
+            raise ValueError(
+                f"sensitive_features has {len(found)} different numbers, too many groups to "
+                "compare: pass a few ranges of them, such as 'under 40' and '40 or over', or name "
+                "some as groups"
             )
         protected = tuple(protected_classes(classes, protected_class))
         if sensitive.isna().any():
@@ -99,11 +114,12 @@ def prepare(
     With `declared` features nothing of X is inferred.
     """
     client, names = clients
-    schema = _schema(frame, y, classes, compared, declared)
-    for words in leaks(frame, schema, y) if declared is None else ():
-        # The command line's remedy, in the words of an array of rows.
-        told = re.sub("give `drop` .*", "leave it out of X", words)
-        warnings.warn(told, FairSiloWarning, stacklevel=4)
+    columns = () if compared.unnamed else compared.columns
+    with warnings_in_python():
+        schema = _schema(frame, y, classes, compared, declared)
+        warn_of_sensitive(schema, columns)
+        if declared is None:
+            warn_of_rows(frame, schema, y, compared.s, client, columns)
     return assemble(
         options, schema, frame, y, compared.s, client,
         names=names,
@@ -122,8 +138,8 @@ def _schema(
     compared: Compared,
     declared: tuple[Feature, ...] | None,
 ) -> Schema:
-    """The schema of X; label and group are no columns of it and get names that are free."""
-    label, group = (_free(name, frame) for name in ("label", "group"))
+    """The schema of X; the group has the name that it came with, the label one that is free."""
+    label, group = (free(name, [*frame.columns, *compared.columns]) for name in ("label", "group"))
     if declared is None:
         # Only the features are taken from the table: there may be no groups to infer.
         whole = frame.assign(**{label: y, group: y})
@@ -132,15 +148,9 @@ def _schema(
         features=declared,
         label=label,
         classes=tuple(map(str, classes)),
-        group=group,
+        group=compared.name or group,
         groups=compared.groups,
     )
-
-
-def _free(name: str, frame: pd.DataFrame) -> str:
-    while name in frame.columns:
-        name += "_"
-    return name
 
 
 def warn_of_nobody(method: str) -> None:

@@ -13,12 +13,14 @@ from fairsilo.errors import FairSiloError
 from fairsilo.estimator.classifier import FedFairClassifier
 from fairsilo.estimator.declared import bounds_of
 from fairsilo.estimator.fitted_state import Kept
+from fairsilo.report.sections.facts import Facts
 from fairsilo.run import store
 
 PARAMETERS = (
     *("method", "after", "model", "solver", "estimator"),
     *("against", "pool", "notion", "target_deo", "target_by", "target_confidence"),
     *("decide_at", "early_stopping", "penalty", "pairs", "dp_epsilon", "dp_delta"),
+    "dp_clip",
 )
 """The options of a run that are also parameters of the estimator."""
 
@@ -36,9 +38,11 @@ def load(folder: str | Path) -> FedFairClassifier:
     classes = _values(saved.schema.classes)
     options = described["options"]
     declared: dict[str, Any] = {}
+    if "dp_split" in options:
+        declared["dp_split"] = tuple(options["dp_split"])
     if options.get("dp_epsilon") is not None:
         clients = list(described["client_names"])
-        declared = {"bounds": bounds_of(saved.schema), "classes": list(classes)}
+        declared |= {"bounds": bounds_of(saved.schema), "classes": list(classes)}
         declared |= {"client_names": clients}
     clf = FedFairClassifier(
         _epsilon(described),
@@ -118,7 +122,7 @@ def _constraints(described: Mapping[str, Any], history: pd.DataFrame) -> pd.Data
     If the method limits nothing, only the names are set. With one limit per client (lco), there is
     a row for each client and limit.
     """
-    names = list(described["constraints"])
+    names = Facts(described, {}, history).compared_names
     d = [name for name in history.columns if name.startswith("d_")]
     mu = [name for name in history.columns if name.startswith("mu_")]
     if not d or not len(history):

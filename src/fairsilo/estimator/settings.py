@@ -31,6 +31,8 @@ KINDS: dict[str, tuple[Any, str]] = {
     "class_weight": ((str, Mapping), "None, 'balanced', or a dict of classes and numbers"),
     "maximum_weight": (Real, "None or the largest sample_weight, such as 10"),
     "decide_at": ((Real, str), "None, a probability, 'balanced-accuracy', 'f1' or 'share=0.2'"),
+    "local_epochs": (Integral, "None or a whole number, such as 5"),
+    "batch": (Integral, "None or a number of rows, such as 32"),
     "max_rounds": (Integral, "None or a whole number"),
     "against": (str, "'pairs' or 'rest'"),
     "pool": (Integral, "None or a number of rows"),
@@ -40,6 +42,8 @@ KINDS: dict[str, tuple[Any, str]] = {
     "target_confidence": (Real, "None or a number below 1, such as 0.9"),
     "dp_epsilon": (Real, "None or a number, such as 4"),
     "dp_delta": (Real, "a number far below one over the rows, such as 1e-5"),
+    "dp_split": ((tuple, list), "three shares of the budget, such as (0.1, 0.75, 0.15)"),
+    "dp_clip": (Real, "a number above 0, such as 1"),
 }
 SAME = (
     "method",
@@ -55,7 +59,7 @@ SAME = (
 )
 """Parameters that are options as they are."""
 OPTIONAL = (
-    *("decide_at", "after", "hidden", "class_weight", "maximum_weight"),
+    *("decide_at", "after", "hidden", "class_weight", "maximum_weight", "local_epochs", "batch"),
     *("epsilon", "penalty", "pairs", "solver", "max_rounds", "pool"),
     *("target_deo", "target_confidence", "dp_epsilon"),
 )
@@ -72,8 +76,7 @@ def options_of(parameters: dict[str, Any], weighted: bool = False) -> Options:
             continue
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             raise TypeError(f"{name} is {value!r}: give {wanted}")
-    rounds, size, target = (parameters[name] for name in ("max_rounds", "pool", "target_deo"))
-    confidence = parameters["target_confidence"]
+    target, confidence = parameters["target_deo"], parameters["target_confidence"]
     if parameters["epsilon"] is not None and target is not None:
         raise ValueError("give epsilon (of losses) or target_deo (of rates), not both")
     epsilon, epsilons = _limits(parameters["epsilon"])
@@ -85,7 +88,7 @@ def options_of(parameters: dict[str, Any], weighted: bool = False) -> Options:
         return Options(
             data="",
             **{name: parameters[name] for name in SAME},
-            pool=None if size is None else int(size),
+            pool=_whole(parameters["pool"]),
             epsilon=epsilon,
             epsilons=epsilons,
             target_deo=None if target is None else float(target),
@@ -95,12 +98,28 @@ def options_of(parameters: dict[str, Any], weighted: bool = False) -> Options:
             maximum_weight=parameters["maximum_weight"],
             class_weight=_costs(parameters["class_weight"]),
             hidden=parameters["hidden"],
+            local_epochs=_whole(parameters["local_epochs"]),
+            batch=_whole(parameters["batch"]),
             early_stopping=bool(parameters["early_stopping"]),
-            rounds=None if rounds is None else int(rounds),
+            rounds=_whole(parameters["max_rounds"]),
             seed=seed_of(parameters["random_state"], default=0),
             dp_epsilon=None if private is None else float(private),
             dp_delta=float(parameters["dp_delta"]),
+            dp_split=_shares(parameters["dp_split"]),
+            dp_clip=float(parameters["dp_clip"]),
         )
+
+
+def _whole(value: Integral | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _shares(given: Any) -> tuple[float, float, float]:
+    try:
+        encoder, objective, constraint = map(float, given)
+    except (TypeError, ValueError):
+        raise ValueError(f"dp_split is {given!r}: give {KINDS['dp_split'][1]}") from None
+    return encoder, objective, constraint
 
 
 def _limits(epsilon: Any) -> tuple[Any, tuple[tuple[str, float], ...]]:

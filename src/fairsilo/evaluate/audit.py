@@ -6,11 +6,12 @@
     deo, dgeo   the largest absolute gap over the pairs, with intervals
 
 The intervals are those of `intervals`; `mean` has D +- z sqrt(sigma_avg^2 / N) and Chebyshev's.
+Those with an estimated variance need `fewest` rows of both groups.
 Undefined values are None.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from fairsilo.arrays import Floats
 from fairsilo.evaluate.certificate import Names
 from fairsilo.evaluate.evidence import Evidence, Gaps
 from fairsilo.evaluate.intervals import (
+    FEWEST,
     LEVEL,
     Interval,
     Moments,
@@ -51,6 +53,7 @@ class Auditor:
     level: float = LEVEL
     draws: int = DRAWS
     seed: int = 0
+    fewest: int = FEWEST
 
     def findings(self, evidence: Evidence) -> Found:
         """All metrics of the model with their intervals."""
@@ -59,7 +62,7 @@ class Auditor:
         pairs = [self._pair(evidence, k, rates) for k in range(len(self.pairs))]
         rows, right = int(tally.counts.sum()), int(tally.right.sum())
         strict = 1 - (1 - self.level) / max(len(self.pairs), 1)
-        wide = Auditor(self.pairs, self.names, strict, self.draws, self.seed)
+        wide = replace(self, level=strict)
         wider = [wide._pair(evidence, k, rates) for k in range(len(self.pairs))]
         return {
             "rows": rows,
@@ -117,11 +120,11 @@ class Auditor:
                     "newcombe": _span(newcombe(right[0], rows[0], right[1], rows[1], self.level)),
                     "bootstrap": _span(middle(redrawn, self.level)) if both else None,
                 },
-                "mean": self._mean(evidence.rates, k),
+                "mean": self._mean(evidence.rates, k, min(rows)),
             },
             "loss_gap": {
                 "pooled": self._loss_gap(_moments(evidence, *a), _moments(evidence, *b)),
-                "mean": self._mean(evidence.losses, k),
+                "mean": self._mean(evidence.losses, k, min(rows)),
             },
         }
 
@@ -130,17 +133,17 @@ class Auditor:
             return dict.fromkeys(("value", "normal", "chebyshev"))
         return {
             "value": a.mean - b.mean,
-            "normal": _span(normal_gap(a, b, self.level)),
-            "chebyshev": _span(chebyshev_gap(a, b, self.level)),
+            "normal": _span(normal_gap(a, b, self.level, self.fewest)),
+            "chebyshev": _span(chebyshev_gap(a, b, self.level, self.fewest)),
         }
 
-    def _mean(self, gaps: Gaps, k: int) -> Found:
+    def _mean(self, gaps: Gaps, k: int, rows: int) -> Found:
         value, variance = gaps.mean(k), gaps.variance_of_mean(k)
         deviations = {
             "normal": quantile(self.level),
             "chebyshev": chebyshev_deviations(self.level),
         }
-        known = value is not None and variance is not None
+        known = value is not None and variance is not None and rows >= self.fewest
         return {
             "value": value,
             "silos": int(gaps.silos[k]),

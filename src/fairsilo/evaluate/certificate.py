@@ -23,6 +23,8 @@ its sums are not known, Chebyshev's, which the statement then calls approximate.
 have a limit, the certificate covers only these. Decisions: see `rates`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,13 +35,12 @@ import numpy as np
 
 from fairsilo.evaluate.betting import CLIP, cells_of, mean_between
 from fairsilo.evaluate.evidence import Evidence
-from fairsilo.evaluate.intervals import LEVEL, Moments, chebyshev_deviations
+from fairsilo.evaluate.intervals import FEWEST, LEVEL, Moments, chebyshev_deviations
 from fairsilo.evaluate.metrics import finite, largest
 from fairsilo.evaluate.rates import gap_bound, in_words, more_rows
 from fairsilo.fairness.constraint import Dgeo
+from fairsilo.fairness.words import spelled
 
-FEWEST = 100
-"""With fewer rows of a group an estimated variance can be far too small, and says nothing."""
 KINDS = ("chebyshev", "cantelli", "normal")
 """The bounds with an estimated variance."""
 ASSUMES = (
@@ -58,10 +59,20 @@ ASSUMES = (
 
 @dataclass(frozen=True)
 class Names:
-    """The names of the groups and classes, by index."""
+    """The names of the groups and classes, by index, and of the columns that have them."""
 
     groups: Sequence[str]
     classes: Sequence[str]
+    group: str = ""
+    label: str = ""
+
+    @property
+    def spoken(self) -> Names:
+        """As a reader understands them: female=0."""
+        return Names(
+            [spelled(self.group, one) for one in self.groups],
+            [spelled(self.label, one) for one in self.classes],
+        )
 
 
 def certify(
@@ -80,6 +91,7 @@ def certify(
     `limit` is one for all pairs, or one for each (None if a pair has none). `unseen` says that
     training is known not to have seen the rows; otherwise the statement makes it a condition.
     """
+    names = names.spoken
     limits = list(limit) if isinstance(limit, Sequence) else [limit] * len(pairs)
     limited = [k for k, one in enumerate(limits) if one is not None]
     lines = [

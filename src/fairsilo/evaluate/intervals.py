@@ -7,7 +7,8 @@
                 D +- r with r = sqrt(Var / (1 - level)), Chebyshev's inequality (the paper's bound)
 
 with Var = s_a^2/m_a + s_b^2/m_b. Chebyshev assumes nothing about the distribution of the losses,
-but Var itself is estimated. All intervals need rows that the model did not train on. Undefined
+but Var itself is estimated: with few rows it can be far too small, so that both are given from
+FEWEST rows of each sample on. All intervals need rows that the model did not train on. Undefined
 intervals are None, never NaN.
 
 The bootstrap needs only counts: redrawing m rows of which h are hits, with replacement, is drawing
@@ -28,6 +29,8 @@ from fairsilo.arrays import Floats, Ints
 
 LEVEL = 0.95
 """The default confidence level."""
+FEWEST = 100
+"""With fewer rows of a sample an estimated variance can be far too small, and says nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +108,18 @@ def newcombe(
     )
 
 
-def normal_gap(a: Moments, b: Moments, level: float = LEVEL) -> Interval | None:
+def normal_gap(
+    a: Moments, b: Moments, level: float = LEVEL, fewest: int = FEWEST
+) -> Interval | None:
     """Mean a minus mean b, by the normal approximation."""
-    return _around(a, b, quantile(level))
+    return _around(a, b, quantile(level), fewest)
 
 
-def chebyshev_gap(a: Moments, b: Moments, level: float = LEVEL) -> Interval | None:
-    """Mean a minus mean b, for any distribution: P(|error| < r) >= 1 - Var/r^2 = level."""
-    return _around(a, b, chebyshev_deviations(level))
+def chebyshev_gap(
+    a: Moments, b: Moments, level: float = LEVEL, fewest: int = FEWEST
+) -> Interval | None:
+    """Mean a minus mean b: P(|error| < r) >= 1 - Var/r^2 = level; approximate, Var is estimated."""
+    return _around(a, b, chebyshev_deviations(level), fewest)
 
 
 def quantile(level: float) -> float:
@@ -155,8 +162,8 @@ def chebyshev_deviations(level: float = LEVEL) -> float:
     return math.sqrt(1 / (1 - level))
 
 
-def _around(a: Moments, b: Moments, deviations: float) -> Interval | None:
+def _around(a: Moments, b: Moments, deviations: float, fewest: int) -> Interval | None:
     of_a, of_b = a.variance_of_mean, b.variance_of_mean
-    if of_a is None or of_b is None:
+    if of_a is None or of_b is None or min(a.rows, b.rows) < fewest:
         return None
     return reach(a.mean - b.mean, of_a + of_b, deviations)

@@ -8,19 +8,37 @@ bounds the gap with confidence 1 - alpha, for any number of rows.
 Of several comparisons the bound of the one with the largest true gap holds with that confidence,
 and the largest bound is no smaller: it bounds the largest gap. Where each line is read by itself,
 `together` holds for all lines at once (Bonferroni).
+
+A silo that leaves a cell out for its few rows selects rows by their group and class. A rate within
+one group and class is then that of the silos that have enough rows there. A rate over several
+classes (demographic parity, accuracy parity) or groups is of another mixture than the population's,
+by any amount: of such a rate no bound is given.
+
+Clopper and Pearson's interval holds at one time that was fixed before. Of audits that are added, at
+all times together, each rate has the interval of `sequence` instead, which fails with probability
+alpha/2 at most.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from fairsilo.arrays import Ints
 from fairsilo.evaluate.exact import clopper_pearson
 from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.evaluate.metrics import largest, rate_sides
+from fairsilo.evaluate.sequence import at_any_time
 from fairsilo.evaluate.tally import Tally
 from fairsilo.fairness.constraint import Constraint
 from fairsilo.fairness.words import describe
 
+ALWAYS = (
+    "The rows of all audits are from the same population, and no row came twice. The bounds hold "
+    "however often one looks, and whenever one stops.",
+)
+"""What else is assumed where audits are added."""
 ASSUMES = (
     "The held-out rows are independent draws from the population that the model will meet. Nothing "
     "in this certificate can tell whether they are.",
@@ -41,15 +59,26 @@ def certify_rates(
     classes: Sequence[str],
     limit: float | None,
     level: float = LEVEL,
+    hidden: Ints | None = None,
+    audits: int = 0,
 ) -> dict[str, Any]:
-    """Bounds of every constraint's gap of rates; constraints without rates are left out."""
+    """Bounds of every constraint's gap of rates; constraints without rates are left out.
+
+    `hidden`: how many silos left out a cell, (groups, classes). `audits`: so many were added so far
+    one after the other, and the bounds are to hold at all times together.
+    """
     compared = [one for one in constraints if len(rate_sides(tally, one)) == 2]
+    biased = next((one for one in compared if missing(hidden, [one], mixed=True)), None)
+    why = None
+    if biased is not None:
+        why = _selected(describe(biased, groups, classes), missing(hidden, compared))
+        compared = []
     strict = 1 - (1 - level) / max(len(compared), 1)
     lines = [
         {
             "name": describe(one, groups, classes),
-            **_line(tally, one, level),
-            "together": _line(tally, one, strict)["bound"],
+            **_line(tally, one, level, audits),
+            "together": _line(tally, one, strict, audits)["bound"],
         }
         for one in compared
     ]
@@ -61,13 +90,47 @@ def certify_rates(
         needed = more_rows(worst, worst["bound"], limit)
     return {
         "limit": limit, "bound": bound, "met": met, "lines": lines, "needed": needed,
-        "method": "Clopper-Pearson",
+        "method": "betting" if audits else "Clopper-Pearson", "why": why, "audits": audits,
     }  # fmt: skip
 
 
-def _line(tally: Tally, constraint: Constraint, level: float) -> dict[str, Any]:
-    (m, a), (n, b) = ((int(rows), hits) for rows, hits, _ in rate_sides(tally, constraint))
-    first, second = clopper_pearson(a, m, level), clopper_pearson(b, n, level)
+def missing(hidden: Ints | None, constraints: Sequence[Constraint], mixed: bool = False) -> int:
+    """How many cells of these comparisons silos left out; `mixed`: of sides of several cells."""
+    if hidden is None:
+        return 0
+    compared = np.zeros(hidden.shape, np.bool_)
+    for one in constraints:
+        for side in one.sides(*hidden.shape):
+            compared |= side & (side.sum() > (1 if mixed else 0))
+    return int(hidden[compared].sum())
+
+
+def without_cells(rates: Mapping[str, Any]) -> str:
+    """What a table of these rates has to say of rows that it lacks; empty if it has all."""
+    cells = rates.get("hidden", 0)
+    return (
+        f"Without {cells:,} cells (a group and class in a silo) that silos left out for their few "
+        "rows: the rates of all rows can be far from these."
+        if cells
+        else ""
+    )
+
+
+def _selected(name: str, cells: int) -> str:
+    return (
+        f"{cells:,} cells (a group and class in a silo) are left out for their few rows, and "
+        f"\u201c{name}\u201d compares rates over several cells, so that those of the rows left can "
+        "be far from those of the population. Compare within classes (equalized-odds), or have the "
+        "silos count small cells, too"
+    )
+
+
+def _line(tally: Tally, constraint: Constraint, level: float, audits: int) -> dict[str, Any]:
+    (m, a), (n, b) = ((int(rows), round(hits)) for rows, hits, _ in rate_sides(tally, constraint))
+    first, second = (
+        at_any_time(hits, rows, (1 + level) / 2) if audits else clopper_pearson(hits, rows, level)
+        for hits, rows in ((a, m), (b, n))
+    )
     return {
         "rows_a": m,
         "rows_b": n,
@@ -113,9 +176,15 @@ def joined(found: dict[str, Any], rates: dict[str, Any], unseen: bool = True) ->
     """A certificate of losses with that of rates: with a target, or where nothing is said of
     losses, it is about the rates, else these are added to its statement."""
     both = {**found, "about": "losses", "rates": rates}
+    bounded = found["bounds"][found["by"]] is not None
+    if rates["why"] is not None:
+        refused = f"There is no certificate of the rates: {rates['why']}."
+        if rates["limit"] is None and bounded:
+            return {**both, "statement": f"{found['statement']} {refused}"}
+        return {**both, "about": "rates", "met": None, "statement": refused, "assumes": []}
     if not rates["lines"]:
         return both
-    if rates["limit"] is None and found["bounds"][found["by"]] is not None:
+    if rates["limit"] is None and bounded:
         name = max(rates["lines"], key=lambda line: line["bound"])["name"]
         more = (
             f"With at least {100 * found['level']:g}% confidence the rates of "
@@ -123,8 +192,8 @@ def joined(found: dict[str, Any], rates: dict[str, Any], unseen: bool = True) ->
         )
         return {**both, "statement": f"{found['statement']} {more}"}
     words = statement(rates, found["rows"], found["level"], unseen)
-    about = {"about": "rates", "met": rates["met"], "statement": words, "assumes": list(ASSUMES)}
-    return {**both, **about}
+    assumes = [*ASSUMES, *(ALWAYS if rates["audits"] else ())]
+    return {**both, "about": "rates", "met": rates["met"], "statement": words, "assumes": assumes}
 
 
 def statement(found: dict[str, Any], rows: int, level: float, unseen: bool = True) -> str:
@@ -135,11 +204,15 @@ def statement(found: dict[str, Any], rows: int, level: float, unseen: bool = Tru
     pair, _, where = worst["name"].partition(" in ")
     several = f" Of {len(found['lines'])} comparisons this is the one with the largest bound."
     known = " that the model did not see" if unseen else ", provided the model never saw them"
+    audits = found["audits"]
+    start = f"Over {audits} audit{'s' * (audits > 1)} and" if audits else "On"
+    so_far, always = (" so far", " at all times together") if audits else ("", "")
     words = (
-        f"On {rows:,} rows{known}, the rates of \u201c{worst['name']}\u201d are "
+        f"{start} {rows:,} rows{so_far}{known}, the rates of \u201c{worst['name']}\u201d are "
         f"{100 * worst['rate_a']:.1f}% and {100 * worst['rate_b']:.1f}%."
-        f"{several if len(found['lines']) > 1 else ''} With at least {100 * level:g}% confidence "
-        f"the difference in the whole population is at most {100 * worst['bound']:.1f} points."
+        f"{several if len(found['lines']) > 1 else ''} With at least {100 * level:g}% confidence"
+        f"{always} the difference in the whole population is at most "
+        f"{100 * worst['bound']:.1f} points."
     )
     limit = found["limit"]
     if limit is None:

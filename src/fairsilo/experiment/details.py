@@ -11,6 +11,7 @@ from fairsilo.evaluate import Tally, clients_of
 from fairsilo.evaluate.intervals import LEVEL, Interval, largest_of, newcombe, wilson
 from fairsilo.evaluate.metrics import rate_sides
 from fairsilo.experiment.endings import RATE
+from fairsilo.fairness import Constraint
 from fairsilo.method import Trained
 from fairsilo.run.measure import bytes_sent
 from fairsilo.run.prepare import Prepared
@@ -22,17 +23,25 @@ POINTS = 60
 """The most rounds of a training that are kept."""
 
 
+def judged(prepared: Prepared) -> tuple[Constraint, ...]:
+    """What fairness is measured on: the notion's own gaps, or DEO's where it limits each group by
+    itself and so has no gap in rates."""
+    shape = len(prepared.schema.groups), len(prepared.schema.classes)
+    sides = [side for one in prepared.constraints for side in one.sides(*shape)]
+    return prepared.constraints if all(side.any() for side in sides) else prepared.compared
+
+
 def intervals(prepared: Prepared, tally: Tally) -> dict[str, float | None]:
     """95 % intervals of accuracy (Wilson) and fairness (Newcombe, of the largest gap in rates)."""
-    gaps = []
+    gaps, pairs = [], judged(prepared)
     # Of several pairs the lower end of the largest gap needs a stricter level.
-    for level in (LEVEL, 1 - (1 - LEVEL) / len(prepared.compared)):
-        sides = (rate_sides(tally, pair) for pair in prepared.compared)
-        gaps.append([newcombe(round(g), m, round(h), n, level) for (m, g, _), (n, h, _) in sides])
+    for level in (LEVEL, 1 - (1 - LEVEL) / len(pairs)):
+        sides = (rate_sides(tally, pair) for pair in pairs)
+        gaps.append([newcombe(g, m, h, n, level) for (m, g, _), (n, h, _) in sides])
     spans, strict = ([one for one in level if one is not None] for level in gaps)
-    size = largest_of(spans, strict) if len(spans) == len(prepared.compared) else None
+    size = largest_of(spans, strict) if len(spans) == len(pairs) else None
     found = {
-        "accuracy": wilson(int(tally.right.sum()), int(tally.cells.sum())),
+        "accuracy": wilson(float(tally.right.sum()), float(tally.cells.sum())),
         "fairness": None if size is None else Interval(1 - size.high, 1 - size.low),
     }
     return {
@@ -95,7 +104,7 @@ def trace(trained: Trained, method: str) -> str:
     some = np.unique(np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64))
     # A thinned history has one record for each call of the compiled loop.
     step = 1 if count == rounds else CHUNK[Order.LAGRANGIAN]
-    numbers = np.minimum((some + 1) * step, rounds)
+    numbers = np.where(some == count - 1, rounds, np.minimum((some + 1) * step, rounds))
     limited = np.nan if method == "af" else 1.0
     columns: dict[str, npt.NDArray[Any]] = {
         "round": numbers,

@@ -78,6 +78,8 @@ def ending(models: pd.DataFrame, optimum: pd.DataFrame | None = None) -> dict[st
     """
     if "status" not in models:
         return {"ending": None, "converged": None, "loss_gap": None, "violation": None}
+    if models.empty:  # every setting has a lost training, so that none is chosen
+        return {"ending": "diverged", "converged": False, "loss_gap": None, "violation": None}
     chosen = models.drop_duplicates("seed")
     good = (chosen["status"] == "converged").to_numpy()
     gap = None

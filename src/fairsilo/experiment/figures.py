@@ -12,11 +12,12 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from fairsilo.data import write_atomic
-from fairsilo.experiment.grid import CELLS, FIGURE_2, TITLES, Cell
+from fairsilo.experiment.grid import CELLS, FIGURE_2, TITLES, Cell, settings
 from fairsilo.experiment.results import Results
 
 STYLES = {
     "fedavg": ("s", "#7f7f7f"),
+    "fedavg-local": ("h", "#7a4a2b"),
     "eo": ("^", "#b58900"),
     "eo-conditional": ("<", "#d9a400"),
     "ceo": ("v", "#8c564b"),
@@ -38,7 +39,8 @@ def top_points(table: pd.DataFrame) -> pd.DataFrame:
 
 def curve(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     """Fairness and accuracy of FedFair against epsilon: mean and std over the seeds."""
-    shown = FIGURE_2[cell.data, cell.model]
+    own = cell.own is not None
+    shown = settings(cell, "fedfair") if own else FIGURE_2[cell.data, cell.model]
     rows = table[(table["split"] == "test") & table["setting"].isin(shown)]
     grouped = rows.groupby("setting")[["fairness", "accuracy"]]
     return grouped.agg(["mean", _spread]).rename(columns={"_spread": "std"}).reset_index()
@@ -70,7 +72,7 @@ def figure_1(results: Results, path: str) -> Any:
         for axis in axes.flat
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncol=8, frameon=False)
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncol=9, frameon=False)
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     return figure
 

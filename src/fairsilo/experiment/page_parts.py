@@ -12,24 +12,34 @@ from fairsilo.evaluate.intervals import Interval
 from fairsilo.experiment.endings import RATE
 from fairsilo.experiment.figures import top_points
 from fairsilo.experiment.grid import SEEDS, TITLES, Cell, title_of
+from fairsilo.fairness import DEFAULT, NOTIONS
 from fairsilo.report.blocks import Column, paragraph, table
 from fairsilo.report.charts import Dot, Line, Point, dots, lines, scatter
 from fairsilo.report.html import Child, Html, el
 from fairsilo.run.options import Options
 
 ORDER = tuple(TITLES[name] for name in reversed((
-    "eo-conditional", "eo", "ceo", "fedavg", "af", "st", "lco", "fedfair",
+    "fedavg-local", "eo-conditional", "eo", "ceo", "fedavg", "af", "st", "lco", "fedfair",
 )))  # fmt: skip
 """The order of colours and shapes, so that a method has the same ones in all charts."""
 STRONG = TITLES["fedfair"]
 
+MODELS = {
+    "lr": "logistic regression",
+    "nn": "a network with layers of 8 and 4",
+    "additive": "an additive model",
+}
 METHOD_WORDS = {
     "FedFair": "All clients train one model together, under one limit on the groups' gap.",
     "LCO": "One model, and a limit on the gap of every client's own rows.",
     "ST": "Separate training: every client trains alone on its own rows, under its own limit.",
-    "AF": "AgnosticFair: rows are reweighed against the worst mixture of clients, with a limit "
-    "on the link between group and answer.",
+    "AF": "AgnosticFair: one model for the worst weights that an adversary may give to rows, with "
+    "a limit on how far group and score go together under them.",
     "FedAvg": "All clients train one model together, without any limit.",
+    TITLES[
+        "fedavg-local"
+    ]: "FedAvg as its authors have it: in a round every client takes five passes "
+    "over its rows in batches of 32, and the models are averaged.",
     "EO": "Equalised odds: each client changes some of FedAvg's answers until the groups' rates "
     "agree on its rows.",
     "EO conditional": "The same with the objective of the method's public code.",
@@ -84,11 +94,20 @@ REPAIRED = tuple(TITLES[name] for name in ("eo", "eo-conditional", "ceo", "const
 
 
 def spread(mean: float | None, std: float | None, beside: float | None = None) -> str:
-    """0.762 ± 0.014, and a number to compare it with in brackets."""
+    """0.762 ± 0.014, or without a spread 0.762; and a number to compare it with in brackets."""
     if mean is None or pd.isna(mean):
         return "\N{EN DASH}"
-    text = f"{mean:.3f}\N{NO-BREAK SPACE}\N{PLUS-MINUS SIGN}\N{NO-BREAK SPACE}{std:.3f}"
+    text = f"{mean:.3f}"
+    if not pd.isna(std):
+        text += f"\N{NO-BREAK SPACE}\N{PLUS-MINUS SIGN}\N{NO-BREAK SPACE}{std:.3f}"
     return text if beside is None or pd.isna(beside) else f"{text} ({beside:.2f})"
+
+
+def over_seeds(seeds: int) -> str:
+    """What a figure is."""
+    if seeds == 1:
+        return "One random data set"
+    return f"Mean and standard deviation over {seeds} random data sets"
 
 
 def methods_explained(names: Sequence[str]) -> Html:
@@ -117,13 +136,15 @@ def scatter_of(title: str, parts: dict[str, pd.DataFrame], caption: Child = None
     )  # fmt: skip
 
 
-def curves(title: str, x: list[float], figures: pd.DataFrame, caption: Child = None) -> Html:
-    """Fairness and accuracy against epsilon, with a band of one standard deviation, up to 1."""
+def curves(
+    title: str, x: list[float], figures: pd.DataFrame, caption: Child = None, swept: str = "epsilon"
+) -> Html:
+    """Fairness and accuracy against what is swept; a band of one standard deviation, up to 1."""
     both = []
     for name in ("fairness", "accuracy"):
         mean, std = figures[name].to_numpy(), figures[f"{name}_std"].to_numpy()
         both.append(Line(name, x, mean, mean - std, np.minimum(mean + std, 1.0)))
-    return lines(title, both, x_title="epsilon", log_x=True, points=True, caption=caption)
+    return lines(title, both, x_title=swept, log_x=True, points=True, caption=caption)
 
 
 def settings_table(rows: Sequence[tuple[str, str]]) -> Html:
@@ -140,9 +161,22 @@ def seeds_text(count: int = len(SEEDS)) -> str:
     return "0" if count == 1 else f"0 to {count - 1}: as many random data sets"
 
 
+def how(cell: Cell) -> str:
+    """What fairness is: DEO, or the gap in the rates of the cell's own notion."""
+    notion = NOTIONS[cell.options(0).notion]
+    if notion.name == DEFAULT.name or not notion.rates:
+        return HOW
+    return (
+        f"Fairness is one minus the largest gap of the groups' rates by the notion {notion.name}: "
+        f"{notion.words}. {HOW[HOW.index('The harmonic') :]}"
+    )
+
+
 def about(cell: Cell) -> Html:
     """An explanation of a cell's name."""
-    model = "logistic regression" if cell.model == "lr" else "a network with layers of 8 and 4"
+    model = MODELS[cell.model]
+    if cell.own is not None and cell.own.hidden:
+        model = f"a network with layers of {' and '.join(map(str, cell.own.hidden))}"
     if cell.own is not None:
         return paragraph(f"{Path(cell.data).name}, {model}; {_own_rows(cell.own)}")
     split = (
@@ -155,6 +189,7 @@ def about(cell: Cell) -> Html:
 
 def _own_rows(options: Options) -> str:
     """Who holds the rows of an own table, and what differs between its seeds."""
+    limits = "over all rows" if options.estimator == "pooled" else "averaged over the clients"
     if options.client is not None or Path(options.data).is_dir():
         held = f"clients as column {options.client} says" if options.client else "a file per client"
         drawn = options.split is None
@@ -166,7 +201,7 @@ def _own_rows(options: Options) -> str:
         else f"the columns {options.client} and {options.split} fix who holds and who tests a row, "
         "so that seeds differ in what methods draw only, and the spread says nothing of the rows"
     )
-    return f"{held}; gaps over all rows (estimator {options.estimator}); {differs}."
+    return f"{held}; gaps {limits} (estimator {options.estimator}); {differs}."
 
 
 def sure_dots(title: str, name: str, rows: Sequence[Row], names: Sequence[str]) -> Html:

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.experiment.endings import RATE
-from fairsilo.experiment.grid import Cell, home_of, settings, solver_of
+from fairsilo.experiment.grid import AIMED, Cell, aimed_title, home_of, settings, solver_of
 from fairsilo.experiment.page_parts import (
     ENDINGS,
-    HOW,
     LINES,
     PAYS,
     REPAIRS,
@@ -19,7 +18,9 @@ from fairsilo.experiment.page_parts import (
     Row,
     about,
     curves,
+    how,
     methods_explained,
+    over_seeds,
     pays_table,
     scatter_of,
     seeds_text,
@@ -79,7 +80,7 @@ def compare_page(
             "All methods",
             [
                 paragraph(
-                    f"Mean and standard deviation over {seeds} random data sets, on test rows "
+                    f"{over_seeds(seeds)}, on test rows "
                     "(over all clients' models for ST, EO and CEO). A method with a setting to "
                     "choose has two rows: chosen on the test rows, as the paper did, and "
                     "honestly, on validation rows."
@@ -99,38 +100,49 @@ def compare_page(
                 for code, name in _CHOSEN.items()
                 if code in parts
             ),
+            *_target(cell, list(parts)),
         ),
     ]
     title = f"{cell.title}: all methods"
-    return table_page(title, sections, lead=_compare_lead(best), header=[about(cell), HOW])
+    return table_page(title, sections, lead=_compare_lead(best), header=[about(cell), how(cell)])
 
 
 def sweep_page(
-    cell: Cell, method: str, summary: pd.DataFrame, command: str, path: str, seeds: int
+    cell: Cell,
+    method: str,
+    summary: pd.DataFrame,
+    command: str,
+    path: str,
+    seeds: int,
+    swept: str = "epsilon",
 ) -> str:
-    """Fairness and accuracy against epsilon."""
+    """Fairness and accuracy against epsilon, or against a target in rates."""
     x = summary["epsilon"].tolist()
-    names, heads = [f"epsilon {value:g}" for value in x], {"name": Column("Epsilon", "figure")}
+    names = [f"{swept} {value:g}" for value in x]
+    heads = {"name": Column(swept.capitalize(), "figure")}
     rows = summary.assign(name=[f"{value:g}" for value in x]).to_dict("records")
     sections: list[tuple[str, list[Child]]] = [
         (
-            "The effect of epsilon",
+            f"The effect of the {swept}" if swept != "epsilon" else "The effect of epsilon",
             [
                 curves(
                     "Fairness and accuracy on the test rows",
                     x,
                     summary,
-                    f"Mean and standard deviation over {seeds} random data sets",
+                    over_seeds(seeds),
+                    swept,
                 ),
                 _figures(rows, heads, {"dgeo_pooled": "Difference of losses (DGEO)"}),
                 paragraph(ENDINGS.replace(" and below FedFair's", "")),
             ],
         ),
-        *_models(rows, names, heads, _rate_lines(x, summary)),
-        _settings(command, seeds, _solver(path, cell, method)),
+        *_models(rows, names, heads, _rate_lines(x, summary, swept)),
+        _settings(command, seeds, _solver(path, cell, method, swept)),
     ]
-    title = f"{cell.title}: {method} against epsilon"
-    return table_page(title, sections, lead=_sweep_lead(rows), header=[about(cell), HOW])
+    title = f"{cell.title}: {method} against {swept}"
+    return table_page(
+        title, sections, lead=_sweep_lead(rows, swept), header=[about(cell), how(cell)]
+    )
 
 
 def _compare_lead(rows: list[Row]) -> str:
@@ -138,7 +150,9 @@ def _compare_lead(rows: list[Row]) -> str:
     others = [
         row
         for row in rows
-        if row["method"] != STRONG and not row["collapsed"] and row["harmonic_mean"] is not None
+        if not row["method"].startswith(STRONG)
+        and not row["collapsed"]
+        and row["harmonic_mean"] is not None
     ]
     best = max(others, key=lambda row: np.nan_to_num(row["harmonic_mean"]), default=None)
     text = (
@@ -154,17 +168,17 @@ def _compare_lead(rows: list[Row]) -> str:
     )
 
 
-def _sweep_lead(rows: list[Row]) -> str:
+def _sweep_lead(rows: list[Row], swept: str) -> str:
     whole = [row for row in rows if not pd.isna(row["harmonic_mean"])]
     if not whole:
-        return "Training diverged at every epsilon: there is no model to speak of."
+        return f"Training diverged at every {swept}: there is no model to speak of."
     low, high = whole[0], whole[-1]
     best = max(whole, key=lambda row: row["harmonic_mean"])
     return (
-        f"From epsilon {high['epsilon']:g} down to {low['epsilon']:g}, fairness goes from "
+        f"From {swept} {high['epsilon']:g} down to {low['epsilon']:g}, fairness goes from "
         f"{high['fairness']:.3f} to {low['fairness']:.3f} and accuracy from "
         f"{high['accuracy']:.3f} to {low['accuracy']:.3f}. The best harmonic mean, "
-        f"{best['harmonic_mean']:.3f}, is at epsilon {best['epsilon']:g}."
+        f"{best['harmonic_mean']:.3f}, is at {swept} {best['epsilon']:g}."
     )
 
 
@@ -227,14 +241,14 @@ def _models(
     ]
 
 
-def _rate_lines(x: list[float], summary: pd.DataFrame) -> list[Child]:
+def _rate_lines(x: list[float], summary: pd.DataFrame, swept: str) -> list[Child]:
     groups = [str(name) for name in summary if str(name).startswith(RATE)]
     series = [Line(name.removeprefix(RATE), x, summary[name].to_numpy()) for name in groups]
     return [
         lines(
             "How often each group is recognised",
             series,
-            x_title="epsilon",
+            x_title=swept,
             log_x=True,
             points=True,
             unit="percent",
@@ -243,8 +257,21 @@ def _rate_lines(x: list[float], summary: pd.DataFrame) -> list[Child]:
     ]
 
 
-def _solver(path: str, cell: Cell, method: str) -> str:
+def _target(cell: Cell, names: list[str]) -> list[tuple[str, str]]:
+    """What a comparison has to a target in rates."""
+    told = cell.own
+    if told is None or told.target_deo is None:
+        return []
+    aimed = [name for one in AIMED if (name := aimed_title(one, told.target_deo)) in names]
+    sure = "" if told.target_confidence is None else f", with confidence {told.target_confidence:g}"
+    words = f"rates within {told.target_deo:g}{sure}: {', '.join(aimed)}, which have one setting"
+    return [("Target", words)] if aimed else []
+
+
+def _solver(path: str, cell: Cell, method: str, swept: str = "epsilon") -> str:
     solver, rounds = solver_of(home_of(path, method), cell, method)
+    if swept != "epsilon":
+        return solver.name  # with as many rounds as `train` has
     return f"{solver.name}, at most {rounds:,} rounds"
 
 

@@ -19,7 +19,7 @@ from scipy import stats
 
 from fairsilo.arrays import Floats
 from fairsilo.data import DATASETS
-from fairsilo.experiment.grid import CELLS, OWN, TITLES, Cell, solver_of
+from fairsilo.experiment.grid import OWN, TITLES, Cell, solver_of
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import METRICS, PATHS, collapsed, selections
 
@@ -52,7 +52,7 @@ def paired_tests(results: Results) -> pd.DataFrame:
     """Each path, selection, cell and rival: the difference of harmonic means over the seeds."""
     rows: list[dict[str, object]] = []
     for path in PATHS:
-        for cell in CELLS:
+        for cell in results.cells:
             if results.has(path, cell, "fedfair"):
                 rows += _cell_tests(results, path, cell)
     found = pd.DataFrame(rows)
@@ -65,7 +65,9 @@ def paired_tests(results: Results) -> pd.DataFrame:
 
 
 def _cell_tests(results: Results, path: str, cell: Cell) -> Iterator[dict[str, object]]:
-    known = DATASETS[cell.data]
+    share = _test_share(cell)
+    if share is None:
+        return
     for selection in selections(results, path, cell):
         mine = results.chosen(path, cell, "fedfair", selection)
         for rival in cell.methods:
@@ -75,12 +77,12 @@ def _cell_tests(results: Results, path: str, cell: Cell) -> Iterator[dict[str, o
             both = pd.concat([_by_seed(mine), _by_seed(other)], axis=1).dropna().to_numpy()
             if not len(both):
                 continue
-            values = corrected(both[:, 0] - both[:, 1], known.test_rows / known.train_rows)
+            values = corrected(both[:, 0] - both[:, 1], share)
             yield {
                 "path": path,
                 "selection": selection,
                 "setting": cell.setting,
-                "dataset": cell.data,
+                "dataset": cell.dataset,
                 "model": cell.model,
                 "rival": TITLES[rival],
                 "seeds": len(both),
@@ -88,6 +90,14 @@ def _cell_tests(results: Results, path: str, cell: Cell) -> Iterator[dict[str, o
                 "fedfair_collapsed": _flat(mine),
                 "rival_collapsed": _flat(other),
             }
+
+
+def _test_share(cell: Cell) -> float | None:
+    """Test rows per training row; None where the seeds of an own table all have the same."""
+    if cell.study is not None:
+        return cell.study.test_share
+    known = DATASETS[cell.data]
+    return known.test_rows / known.train_rows
 
 
 def _by_seed(models: pd.DataFrame) -> pd.Series:
@@ -110,7 +120,7 @@ def seeds_table(results: Results) -> pd.DataFrame:
     """One line per seed, method and setting: figures on test rows, and what was chosen by."""
     every = []
     for path in PATHS:
-        for cell in CELLS:
+        for cell in results.cells:
             for method in cell.methods:
                 if results.has(path, cell, method) and not (path == "agp" and method in OWN):
                     every.append(_seed_rows(results, path, cell, method))
@@ -131,7 +141,7 @@ def _seed_rows(results: Results, path: str, cell: Cell, method: str) -> pd.DataF
         figures["cv_harmonic_mean"] = folds[named].mean(axis=1, skipna=False)
     lines = figures.reset_index().rename(columns={"setting": "opt"})
     solver = "own" if method in OWN else solver_of(path, cell)[0].name
-    head = {"setting": cell.setting, "dataset": cell.data, "model": cell.model}
+    head = {"setting": cell.setting, "dataset": cell.dataset, "model": cell.model}
     head |= {"method": TITLES[method], "solver": solver}
     for place, (name, value) in enumerate(head.items()):
         lines.insert(place, name, value)

@@ -35,7 +35,8 @@ def publish(results: Results, path: str) -> list[tuple[str, pd.DataFrame]]:
     ]
     page = reproduce_page(results, tables, verdicts, tests, held)
     write_atomic(folder / "report.html", page.encode())
-    write_atomic(folder / "README.md", results_page(results, tables, verdicts, tests).encode())
+    if not results.own:
+        write_atomic(folder / "README.md", results_page(results, tables, verdicts, tests).encode())
     return [(name, found) for name, found in verdicts if name.startswith(path)]
 
 

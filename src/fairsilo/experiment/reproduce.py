@@ -11,9 +11,18 @@ import pandas as pd
 
 from fairsilo.compute import jax
 from fairsilo.data import write_atomic
-from fairsilo.experiment.cell import Draw, constant_rows, hold_out, prepare_cell, run_method
+from fairsilo.data.datasets import raw_files
+from fairsilo.experiment.cell import (
+    Draw,
+    constant_rows,
+    hold_out,
+    prepare_cell,
+    run_local,
+    run_method,
+    settled,
+)
 from fairsilo.experiment.choice import FOLD_SPLITS
-from fairsilo.experiment.grid import SEEDS, Cell, home_of, settings, solver_of
+from fairsilo.experiment.grid import LOCAL, SEEDS, Cell, home_of, settings, solver_of
 from fairsilo.experiment.results import Results, cores, cross_validated
 from fairsilo.experiment.theorems import check
 from fairsilo.experiment.theorems_trained import check_trained
@@ -46,7 +55,7 @@ class Tables:
         """All training rows, tested on the test rows; one per seed."""
         if not self._full:
             self._full = [
-                Draw(seed, "test", prepare_cell(self.cell, seed, self.data_dir))
+                settled(self.cell, Draw(seed, "test", prepare_cell(self.cell, seed, self.data_dir)))
                 for seed in self.seeds
             ]
         return self._full
@@ -56,7 +65,8 @@ class Tables:
         """Four fifths of the training rows, tested on the rest; one per seed."""
         if not self._held:
             self._held = [
-                Draw(one.seed, "validation", hold_out(one.prepared, one.seed)) for one in self.full
+                settled(self.cell, Draw(one.seed, "validation", hold_out(one.plain, one.seed)))
+                for one in self.full
             ]
         return self._held
 
@@ -103,7 +113,8 @@ def run_parts(
     `theorems` also checks the theorems, every time, in parallel to the last cells.
 
     A few cells run at a time, the largest first: while one compiles, or waits for a single thread,
-    the others compute. AF runs on the CPU, so if there is a GPU, in parallel to the others.
+    the others compute. AF and local epochs run on the CPU, so if there is a GPU, in parallel to the
+    others.
     """
     todo = {
         cell: missing
@@ -117,6 +128,8 @@ def run_parts(
             ]
         )
     }
+    for data in sorted({cell.data for cell in todo if cell.own is None}):
+        raw_files(data, data_dir)  # An error now, and not when its turn comes.
     progress = _Progress(path, say, [(c, method) for c in todo for method in todo[c]])
 
     def compute(tables: Tables, method: str) -> None:
@@ -131,7 +144,7 @@ def run_parts(
     def work(cell: Cell) -> None:
         tables = Tables(cell, data_dir, range(seeds))
         for method in sorted(todo[cell], key=lambda method: method != "af"):
-            if method == "af" and jax.default_backend() != "cpu":
+            if method in ("af", "fedavg-local") and jax.default_backend() != "cpu":
                 tables.prepare(validation, cv)
                 aside.append(beside.submit(compute, tables, method))
             else:
@@ -187,6 +200,8 @@ def part_rows(
     """
     if method == "constant":
         return constant_rows(tables.full)
+    if method == "fedavg-local":
+        return run_local(tables.cell, LOCAL, tables.full)
     path, cell = home_of(path, method), tables.cell
     solver = solver_of(path, cell, method)
     grid = settings(cell, method)
@@ -201,7 +216,7 @@ def part_rows(
 
 def _weight(cell: Cell, method: str) -> float:
     """The rough relative time of a part, to order cells and to estimate the time left."""
-    rows = {"drug": 1, "compas": 2, "adult": 12}[cell.data]
+    rows = {"drug": 1, "compas": 2, "adult": 12}.get(cell.data, 1)
     model = 1 if cell.model == "lr" else 3
-    kind = {"fedfair": 4, "lco": 6, "st": 8, "af": 3, "constant": 0.1}
+    kind = {"fedfair": 4, "lco": 6, "st": 8, "af": 3, "fedavg-local": 3, "constant": 0.1}
     return rows * model * kind.get(method, 1)

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,16 @@ from fairsilo.compute import jax
 from fairsilo.data import write_atomic
 from fairsilo.experiment.choice import chosen
 from fairsilo.experiment.endings import without_lost
-from fairsilo.experiment.grid import FOLDS, SEEDS, Cell, home_of, settings, solver_of
+from fairsilo.experiment.grid import (
+    CELLS,
+    FOLDS,
+    LOCAL,
+    SEEDS,
+    Cell,
+    home_of,
+    settings,
+    solver_of,
+)
 from fairsilo.method import METHODS
 
 KEPT = ("figures", "intervals", "groups", "clients", "bytes", "trace")
@@ -40,6 +49,8 @@ class Results:
     """Tidy tables under `folder/parts/path/cell/method.parquet`."""
 
     folder: Path
+    cells: tuple[Cell, ...] = CELLS
+    """What is studied: the paper's cells, or those of one own table."""
     _read: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
     """Cache of the parts that were read; they are not modified."""
     _made: dict[tuple[object, ...], pd.DataFrame] = field(
@@ -47,13 +58,23 @@ class Results:
     )
     """Cache of what follows from them."""
 
+    @property
+    def own(self) -> bool:
+        """Whether an own table is studied, which the paper says nothing of."""
+        return all(cell.own is not None for cell in self.cells)
+
     def file(self, path: str, cell: Cell, method: str) -> Path:
         """The file of a part."""
         return self.folder / "parts" / home_of(path, method) / cell.name / f"{method}.parquet"
 
     def has(self, path: str, cell: Cell, method: str) -> bool:
-        """Whether the part exists."""
-        return self.file(path, cell, method).is_file()
+        """Whether the part exists; of an own table, whether it is of these rows and options."""
+        if not self.file(path, cell, method).is_file():
+            return False
+        if cell.own is None:
+            return True
+        made = json.loads(self.read(path, cell, method)["asked"].iloc[0])
+        return bool(made.get("own") == _own_question(cell))
 
     def answers(
         self,
@@ -109,11 +130,17 @@ class Results:
         return self._read[file]
 
     def models(self, path: str, cell: Cell, method: str) -> pd.DataFrame:
-        """A finished part in which lost trainings have no figures."""
+        """A finished part in which lost trainings have no figures.
+
+        What is stored once for both paths has the seeds of this path, where there are fewer.
+        """
         key = path, cell, method
         if key not in self._made:
-            optimum = self.optimum(path, cell, method)
-            self._made[key] = without_lost(self.read(path, cell, method), optimum)
+            table = self.read(path, cell, method)
+            if home_of(path, method) != path and self.has(path, cell, "fedfair"):
+                table = table[table["seed"].isin(self.read(path, cell, "fedfair")["seed"])]
+            classes = 2 if cell.study is None else cell.study.classes
+            self._made[key] = without_lost(table, self.optimum(path, cell, method), classes)
         return self._made[key]
 
     def chosen(self, path: str, cell: Cell, method: str, selection: str) -> pd.DataFrame:
@@ -124,9 +151,10 @@ class Results:
         return self._made[key]
 
     def optimum(self, path: str, cell: Cell, method: str) -> pd.DataFrame | None:
-        """For a part of the paper's solver, the same part solved exactly, or None."""
-        exact = path == "agp" and cell.model == "lr" and self.has("fast", cell, method)
-        return self.read("fast", cell, method) if exact else None
+        """For a part of AGP's steps, the same problem's solved exactly, or None."""
+        same = "fedavg" if method == "fedavg-local" else method if path == "agp" else ""
+        exact = same and cell.model == "lr" and self.has("fast", cell, same)
+        return self.read("fast", cell, same) if exact else None
 
     def record(self, path: str, command: str, parts: int, seconds: float) -> None:
         """Log that a command computed parts: how many, how long and on which machine."""
@@ -174,10 +202,18 @@ def question(
             "rounds": rounds,
             "validation": validation,
             "kept": KEPT,
+            **({"work": [LOCAL.epochs, LOCAL.batch]} if method == "fedavg-local" else {}),
             # Parts of methods that never changed do not have it.
             **({"revision": revision} if revision else {}),
+            **({} if cell.own is None else {"own": _own_question(cell)}),
         }
     )
+
+
+def _own_question(cell: Cell) -> list[str]:
+    """The options of an own table, wherever its files lie, and the digest of these."""
+    options = replace(cell.options(0), data=cell.dataset, data_dir=None, schema=None)
+    return [repr(options), "" if cell.study is None else cell.study.digest]
 
 
 def cross_validated(cell: Cell, method: str) -> bool:

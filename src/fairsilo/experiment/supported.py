@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fairsilo.experiment.choice import WORDS, chosen
-from fairsilo.experiment.grid import CELLS, SEEDS, TITLES, WIDER, Cell
+from fairsilo.experiment.grid import SEEDS, TITLES, WIDER, Cell
 from fairsilo.experiment.results import Results
 from fairsilo.experiment.tables import selections
 
@@ -34,7 +34,9 @@ def _sentence(rival: object, rows: pd.DataFrame) -> str:
     if better:
         text = f"FedFair beats {rival} in {len(better)} of {count} cells: {'; '.join(better)}."
     else:
-        text = f"FedFair does not beat {rival} in any of {count} cells."
+        text = f"FedFair does not beat {rival} in any of {count} cells"
+        spread = rows.loc[rows["finding"] != "collapsed", "difference"]
+        text += f" (differences {spread.min():+.3f} to {spread.max():+.3f})."
     if worse:
         text += f" {rival} beats FedFair in {len(worse)}: {'; '.join(worse)}."
     if open_ and (better or worse):
@@ -69,7 +71,7 @@ def markdown(results: Results, tests: pd.DataFrame) -> str:
         "|---|---|" + "---|" * len(_rivals(tests)),
         *_counts(tests),
     ]
-    return "\n".join(lines) + "\n" + _closing(results)
+    return "\n".join(lines) + "\n" + _closed(results)
 
 
 def _shown(tests: pd.DataFrame) -> list[tuple[str, str]]:
@@ -94,32 +96,42 @@ def _counts(tests: pd.DataFrame) -> Iterator[str]:
         yield f"| {path} | {WORDS[str(selection)]} | {' | '.join(cells)} |"
 
 
-def _closing(results: Results, path: str = "fast") -> str:
+CLOSING = "Does cross-validation close the distance?"
+CLOSING_HEADS = ("method", "test", "validation", "cross-validation", "per seed", "closed")
+
+
+def _closed(results: Results) -> str:
+    words, rows = closing(results)
+    if not rows:
+        return ""
+    lines = [f"\n## {CLOSING}\n", f"{words}\n"]
+    lines += [f"| {' | '.join(row)} |" for row in (CLOSING_HEADS, ["---"] * 6, *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def closing(results: Results, path: str = "fast") -> tuple[str, list[list[str]]]:
     """Whether cross-validation closes the distance between test and validation rows."""
     cells = [
         cell
-        for cell in CELLS
+        for cell in results.cells
         if results.has(path, cell, "fedfair") and "cv" in selections(results, path, cell)
     ]
-    if not cells:
-        return ""
     names = ("test", "validation", "cv", "per-seed")
-    lines = [
-        "\n## Does cross-validation close the distance?\n",
+    words = (
         f"Mean harmonic mean on the test rows over {len(cells)} cells with LR and seeds 0 to "
         f"{SEEDS[-1]}, by where the setting was chosen. Closed: how much of the distance between "
         "test and validation rows is gone when settings are chosen by cross-validation (none: "
-        "there is no such distance).\n",
-        "| method | test | validation | cross-validation | per seed | closed |",
-        "|---|---|---|---|---|---|",
-    ]
+        "there is no such distance)."
+    )
+    rows: list[list[str]] = []
     for method in WIDER:
+        if not cells or not all(results.has(path, cell, method) for cell in cells):
+            continue
         found = {name: _mean(results, path, cells, method, name) for name in names}
         lost = found["test"] - found["validation"]
         closed = f"{(found['cv'] - found['validation']) / lost:.0%}" if lost > 5e-4 else "none"
-        line = [TITLES[method], *(f"{value:.4f}" for value in found.values()), closed]
-        lines.append(f"| {' | '.join(line)} |")
-    return "\n".join(lines) + "\n"
+        rows.append([TITLES[method], *(f"{value:.4f}" for value in found.values()), closed])
+    return words, rows
 
 
 def _mean(results: Results, path: str, cells: list[Cell], method: str, selection: str) -> float:

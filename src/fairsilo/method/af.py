@@ -49,7 +49,6 @@ PRICE = 0.05
 STEEP = PRICE / (ALPHA_MAX**2 * POINTS)
 """The price is STEEP / 2 times the sum of squares of alpha."""
 ROUNDS = 600
-HALVINGS = 200
 NEGLIGIBLE = 1e-12
 """A kernel of this share of the largest one reaches no rows."""
 OFF = 1e-6
@@ -149,26 +148,22 @@ def price(alpha: Floats) -> float:
 def worst_weights(gain: Floats, kernel: Floats) -> Floats:
     """alpha (R,) with the largest gain @ alpha - price, s.t. kernel @ alpha = 1, 0 <= alpha <= 5.
 
-    alpha_r = (gain_r - level * kernel_r) / STEEP within its bounds; the level, at which the weights
-    are one on average, is found by halving.
+    alpha_r = (gain_r - level * kernel_r) / STEEP within its bounds. The mean weight falls with the
+    level, in straight lines between the levels at which some alpha_r comes to a bound: the level at
+    which it is one lies on one of them.
     """
     if ALPHA_MAX * kernel.sum() < 1:
         raise FairSiloError(
             f"method af has kernels of width {SIGMA:g}, which reach too few rows of a table of so "
             "many columns to weigh them: use fewer `features`, or `method` fedfair"
         )
-    # Smaller ones weigh nothing, whatever their alpha, and would only widen the search.
-    seen = kernel[kernel > NEGLIGIBLE * kernel.max()]
-    reach = float(np.abs(gain).max() + ALPHA_MAX * STEEP) / float(seen.min())
-    low, high = -reach, reach
-    for _ in range(HALVINGS):
-        level = (low + high) / 2
-        alpha = np.clip((gain - level * kernel) / STEEP, 0, ALPHA_MAX)
-        if kernel @ alpha > 1:
-            low = level
-        else:
-            high = level
-    alpha = np.clip((gain - high * kernel) / STEEP, 0, ALPHA_MAX)
+    # Smaller ones weigh nothing, whatever their alpha.
+    seen = kernel > NEGLIGIBLE * kernel.max()
+    bounds = gain[seen] - np.array([[0.0], [ALPHA_MAX * STEEP]])
+    ends = np.sort((bounds / kernel[seen]).ravel())
+    weighs = np.clip((gain - ends[:, None] * kernel) / STEEP, 0, ALPHA_MAX) @ kernel
+    level = float(np.interp(-1.0, -weighs, ends))
+    alpha = np.clip((gain - level * kernel) / STEEP, 0, ALPHA_MAX)
     if abs(kernel @ alpha - 1) > OFF:
         raise FairSiloError(
             "method af found no weights that are one on average, because scores became too large: "
@@ -180,7 +175,7 @@ def worst_weights(gain: Floats, kernel: Floats) -> Floats:
 af = Method(
     name="af",
     title="AF",
-    words="AgnosticFair: rows are reweighed against the worst mixture of clients, under a limit",
+    words="AgnosticFair: one model for the worst weights that rows may get, under a limit",
     train=train,
     asks=("spread", "attack"),
     penalised=False,

@@ -73,11 +73,13 @@ def _promised(
     """By training on `rest` and testing on the rows set aside."""
     free = engine.solve(unconstrained(rest), watch)
     _enough(_tested(rest, engine, free.theta), target, confidence)
-    models, last = list[Trained](), free
+    models, last, rounds = list[Trained](), free, free.rounds
     for share in reversed(PATH):
         # From loose to strict: each starts from the one before it.
-        models.insert(0, reach_from(rest, engine, share * target, last, watch))
-        last = models[0].outcome
+        found = reach_from(rest, engine, share * target, last, watch)
+        rounds += found.rounds_before + found.outcome.rounds - last.rounds
+        models.insert(0, found)
+        last = found.outcome
     passed, tests = -1, list[Tested]()
     for place, one in enumerate(models):
         tests = _tested(rest, engine, one.outcome.theta)
@@ -88,17 +90,15 @@ def _promised(
     if passed < 0:
         raise _too_few(tests, target, confidence, trained=True)
     best = models[passed]
-    found = max(_tested(rest, engine, best.outcome.theta), key=lambda each: each.gap)
+    seen = max(_tested(rest, engine, best.outcome.theta), key=lambda each: each.gap)
     note = (
         f"of {len(models)} models, trained to limits from {PATH[0] * target:g} to {target:g}, the "
-        f"one with the limit {PATH[passed] * target:g} was taken: on {found.rows[0]:,} and "
-        f"{found.rows[1]:,} rows set aside its rates are {found.gap:.4f} apart, so that in the "
+        f"one with the limit {PATH[passed] * target:g} was taken: on {seen.rows[0]:,} and "
+        f"{seen.rows[1]:,} rows set aside its rates are {seen.gap:.4f} apart, so that in the "
         f"population they are within {target:g} with {100 * confidence:g}% confidence (p = {p:.2g})"
     )
-    rounds = free.rounds + sum(one.outcome.rounds for one in models) - best.outcome.rounds
-    return replace(
-        best, notes=(*who_takes_part(rest, engine), note, *best.notes), rounds_before=rounds
-    )
+    notes = (*who_takes_part(rest, engine), note, *best.notes)
+    return replace(best, notes=notes, rounds_before=rounds - best.outcome.rounds)
 
 
 def _tested(problem: Problem, engine: Engine, theta: Floats) -> list[Tested]:

@@ -63,7 +63,9 @@ def reach(
     def train() -> Trained:
         if known:
             # Its rounds are counted already. After the loss of a silo it is of other rows.
-            return replace(reach_from(problem, engine, target, known.pop(), watch), rounds_before=0)
+            before = known.pop()
+            found = reach_from(problem, engine, target, before, watch)
+            return replace(found, rounds_before=found.rounds_before - before.rounds)
         return reach_from(
             problem, engine, target, engine.solve(unconstrained(problem), watch), watch
         )
@@ -87,16 +89,15 @@ def by_the_same_silos(engine: Engine, train: Callable[[], Trained]) -> Trained:
 def reach_from(
     problem: Problem, engine: Engine, target: float, free: Outcome, watch: Watch | None = None
 ) -> Trained:
-    """`reach`, where training without limits has ended."""
+    """`reach`, where training without limits has ended; its rounds are among those of the model."""
     aimed = replace(proxy(problem, _rows(problem, engine), target), begin=free.theta)
     trained = solved(aimed, free)
     kept = free.status is Status.DIVERGED
     if kept or gap(problem, engine, free.theta, problem.estimator) <= target:
-        outcome = _one_round(aimed, engine, free)
-    else:
-        outcome = engine.solve(aimed, watch)
-        trained = solved(aimed, outcome, missed(problem, engine, target, outcome))
-    return replace(trained, outcome=outcome, rounds_before=free.rounds)
+        return replace(trained, outcome=_with_gaps(aimed, engine, free), rounds_before=1)
+    outcome = engine.solve(aimed, watch)
+    trained = solved(aimed, outcome, _ending(aimed, outcome, target))
+    return replace(trained, rounds_before=free.rounds)
 
 
 def _rows(problem: Problem, engine: Engine) -> Totals:
@@ -107,17 +108,25 @@ def _rows(problem: Problem, engine: Engine) -> Totals:
     return found
 
 
-def missed(problem: Problem, engine: Engine, target: float, outcome: Outcome) -> tuple[str, ...]:
-    """A note where the rates of the training rows are further apart than the target."""
+def _ending(aimed: Problem, outcome: Outcome, target: float) -> tuple[str, ...]:
+    """Notes where the rates of the training rows are further apart than the target, or less."""
     if outcome.status is Status.DIVERGED:
         return ()
-    return missed_target(float(np.abs(outcome.last.d).max()), target)
+    gaps, solver = np.abs(outcome.last.d), aimed.solver
+    below = float(np.max(target - gaps, where=outcome.last.mu != 0, initial=0.0))
+    notes = missed_target(float(gaps.max()), target)
+    if isinstance(solver, Rates) and below > solver.width:
+        notes += (
+            f"the target binds, and a difference of rates ends {below:.4f} below it: no model "
+            "nearer to it was found, as rates move in steps",
+        )
+    return notes
 
 
-def _one_round(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:
-    """The model without limits, with its gaps."""
+def _with_gaps(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:
+    """The model without limits, as it ended, with its gaps, which one round more tells."""
     once = engine.solve(replace(aimed, rounds=1))
-    return replace(once, theta=free.theta, status=free.status)
+    return replace(once, theta=free.theta, status=free.status, rounds=free.rounds)
 
 
 def search(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:

@@ -32,9 +32,7 @@ def decide(problem: Problem, engine: Engine, trained: Trained, after: Method = f
     found = choose_cuts(train.tally.scores[:, 0], problem.constraints, target)
     notes = list(missed_target(found.gap, target))
     if not found.proved:
-        notes.append(
-            "the search for thresholds reached its most steps: those it found are not proved best"
-        )
+        notes.append("the search for thresholds is bounded: those it found are not proved best")
     lost = found.by_lot - found.accuracy
     if found.proved and lost > WORTH_TELLING:
         notes.append(

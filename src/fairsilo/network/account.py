@@ -76,8 +76,8 @@ def heard(
 ) -> tuple[Collected, dict[str, float]]:
     """The sum that an account proves, of answers to the question with this digest; else a refusal.
 
-    `ask`: the question as the witness itself expected it. In which run silos answered is the
-    server's word: what they signed is the question, which names the training.
+    `ask`: the question as it was asked; whether it follows is seen afterwards. In which run silos
+    answered is the server's word: what they signed is the question, which names the training.
     """
     told = {key.removeprefix(OF): one for key, one in record.items() if key.startswith(OF)}
     try:

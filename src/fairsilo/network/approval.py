@@ -1,7 +1,7 @@
 """What a silo's owner said yes or no to, in a file of the silo's own beside its settings.
 
 decided   by federation file ("listed") or by federation file and run ("ask"): yes or no
-waiting   runs that asked and were neither allowed nor refused yet
+waiting   runs that asked and were neither allowed nor refused yet, and when they asked last
 models    digests of models whose audit the owner was asked for, allowed or refused (`audited`)
 members   by name, the key of each other silo that the owner confirmed (`vouch`)
 
@@ -11,6 +11,7 @@ The server can only wait: a yes is written at the silo, by `fairsilo flower appr
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 WAITS = "it is waiting for its owner's approval (`fairsilo flower approve` at the silo)"
 REFUSED = "its owner said no to this run"
 MOST = 50
-"""Waiting runs that are kept, the newest ones: whoever can start runs must not fill the disk."""
+"""Waiting runs that are kept, the last to ask: whoever can start runs must not fill the disk."""
+LATELY = 180.0
+"""Seconds after its last question for which a run counts as waiting. It asks every 3 s, or once
+every `timeout` (120 s) where another silo is asked with this one and does not answer."""
 MODEL = "model "
 """Before the digest of a model, where it stands among fingerprints."""
 SHORTEST = 8
@@ -53,13 +57,30 @@ def permit(settings: Settings, agreed: FederationFile, run: str, purpose: str) -
     held = Held(WAITS)
     with locked(settings.approvals):
         kept = read(settings)
-        if key not in kept["waiting"]:
-            held.first = True
-            since = datetime.now(UTC).isoformat(timespec="seconds")
-            one = {"fingerprint": agreed.fingerprint, "run": run, "for": purpose, "since": since}
-            newest = dict(list(kept["waiting"].items())[1 - MOST :])
-            write_kept(settings, {**kept, "waiting": {**newest, key: one}})
+        if key in kept["decided"]:
+            # Just now: the next question finds it.
+            raise held
+        before, now = kept["waiting"].pop(key, {}), datetime.now(UTC).isoformat(timespec="seconds")
+        held.first = not _lately(before)
+        since = now if held.first else before["since"]
+        one = {"fingerprint": agreed.fingerprint, "run": run, "for": purpose, "since": since}
+        newest = dict(list(kept["waiting"].items())[1 - MOST :])
+        write_kept(settings, {**kept, "waiting": {**newest, key: {**one, "asked": now}}})
     raise held
+
+
+def waiting(settings: Settings) -> list[dict[str, Any]]:
+    """The runs that wait now: they asked lately, and were neither allowed nor refused yet."""
+    return [one for one in read(settings)["waiting"].values() if _lately(one)]
+
+
+def _lately(one: Mapping[str, Any]) -> bool:
+    """Whether a run asked so lately that it is still there."""
+    try:
+        asked = datetime.fromisoformat(one["asked"])
+    except KeyError:
+        return False
+    return (datetime.now(UTC) - asked).total_seconds() < LATELY
 
 
 def decide(settings: Settings, agreed: FederationFile, name: str, yes: bool = True) -> list[str]:

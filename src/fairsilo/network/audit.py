@@ -77,7 +77,8 @@ def _found(
 ) -> dict[str, Any]:
     """Ask, add, conclude."""
     problem = audited(agreed, plan(agreed.options(), posed))
-    pairs, names = problem.cell_pairs, Names(agreed.table.groups, agreed.table.classes)
+    pairs, table = problem.cell_pairs, agreed.table
+    names = Names(table.groups, table.classes, table.group, table.label)
     limits = (None,) * len(pairs) if saved is None else promised(saved, pairs, names)
     ask = Ask(
         question, 1, agreed.fingerprint, "audit", encoded=True, scalings=scalings_of(posed.encoder)

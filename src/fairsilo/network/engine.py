@@ -69,8 +69,6 @@ class Network:
         self.entries: list[Entry] = []
         self.notes: list[str] = list(journal.interruptions)
         self.number = 0
-        self.forgotten = set(journal.resumed)
-        """The questions after which silos forgot what they kept, as far as they are ahead."""
         self.told = 0
         """How many entries belong to rounds that were told of."""
         self.expected = 0
@@ -118,15 +116,10 @@ class Network:
             point = getattr(question, "theta", None)
             if point is not None:
                 self.theta = point
-            if self._starts_again(question):
-                raise Changed
             vector = self._sum(problem, question)
             if vector is not None and question.moving and point is not None:
                 self.opened.setdefault(_digest(point), self.silos)
             if vector is not None:
-                if self.entries[-1].waited and question.kind == "local":
-                    # A silo whose node was started anew has forgotten its multipliers.
-                    raise Changed
                 break
             if not (question.additive and self._allows(self.theta)):
                 raise Changed(self._start(problem) if self.gather.secure else None)
@@ -134,7 +127,7 @@ class Network:
             self.count(problem)
         cells = self._known_cells()
         self.earlier.judge(problem, question, self.number, self.silos, vector, cells)
-        return question.read(problem, vector)
+        return question.read(problem, self.journal.beside(self.number, vector))
 
     def _allows(self, theta: Floats) -> bool:
         """Whether the silos that are left answer for this point: behind masks, sums at one that
@@ -145,14 +138,9 @@ class Network:
         """Where every training starts: what is opened there is guarded with the counts."""
         return replace(problem.model, begin=None).start(self.agreed.seed)
 
-    def _starts_again(self, question: Question) -> bool:
-        """Whether a resumed run asks silos that have forgotten what they kept (LCO).
-
-        Also of an earlier interruption that is replayed: its sums are those of the points after it.
-        """
-        forgotten = self.number in self.forgotten
-        self.forgotten.discard(self.number)
-        return forgotten and question.kind == "local"
+    def noise(self, problem: Problem) -> float:
+        """None."""
+        return 0.0
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """Drive the solver; after a loss, again with the silos left."""

@@ -47,7 +47,7 @@ FORMAT = 2
 SET_UP = 7
 """The questions before the first round, and the last: columns, counts (twice), evaluation; of a
 model with steps histograms (twice) and pairs."""
-STEPPED = ("histogram", "crossings")
+STEPPED = ("histogram", "crossings", "noisy-histogram")
 """The kinds of questions that a model with steps has of its own."""
 LATER = (
     *("penalty", "pairs", "decide_at", "target_confidence", "witnesses", "quorum"),

@@ -26,8 +26,9 @@ SOLVED = ("mu",)
 SCORES = 1e-8
 """The largest difference of scores between two thetas that count as one."""
 UNSEEN = 1e-4
-"""The same for rows with values that no training row may have: what they score is left to rounding,
-and a server must not make use of it."""
+"""The same for rows in which a category has a missing or another value. Where no training row has
+one, rounding alone decides what it scores; a witness cannot know, so it allows as much where rows
+have one."""
 PARAMETERS = 1e-6
 """The largest difference of parameters of other models than linear ones, relative to their size."""
 NUMBERS = 1e-9

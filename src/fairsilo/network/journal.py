@@ -11,6 +11,7 @@ run, what was asked for so far, answered or not.
 
 from __future__ import annotations
 
+import copy
 import json
 import secrets
 import shutil
@@ -34,6 +35,9 @@ PART = "of "
 """Before a silo's name: its own vector in the file."""
 HEAD = "head.json"
 VERSION = 2
+TIE = 1e-14
+"""How far, relative to its numbers, a sum may be from another one that a processor with other
+rounding errors takes for the same."""
 WHEN = "%Y-%m-%d %H:%M UTC"
 
 
@@ -91,12 +95,10 @@ class Journal:
         self.interruptions: list[str] = []
         """What a resumed run says of its past in its notes."""
         self.count = 0
-        self.resumed: set[int] = set()
-        """The questions after which the run was interrupted and resumed."""
+        self.ties: dict[int, int] = {}
+        """At a witness, by question: which sum beside its own the solver goes on from."""
         if resume:
             self._resume()
-            # Of an interruption after a sum that was lost, there is nothing left.
-            self.resumed = {n for n in self.resumed if n < len(self.old)} | {len(self.old)}
             self.interruptions.append(
                 f"the run was interrupted after question {len(self.old)}"
                 f"{f' ({why})' if why else ''} and resumed at {time.strftime(WHEN, time.gmtime())}"
@@ -107,9 +109,23 @@ class Journal:
             shutil.rmtree(folder)
         self.note(())
 
+    def reread(self) -> Journal:
+        """The same journal from its beginning, with all that was written; the disk stays as is."""
+        found = copy.copy(self)
+        found.count = 0
+        found._read()
+        return found
+
     def clear(self) -> None:
         """Remove the journal of a run that has its folder: there is nothing left to resume."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def beside(self, number: int, vector: Floats) -> Floats:
+        """A question's sum as a solver gets it: at a tie one so near that only rounding tells."""
+        if number not in self.ties:
+            return vector
+        rng = np.random.default_rng([number, self.ties[number]])
+        return vector * (1 + TIE * rng.standard_normal(vector.shape))
 
     @property
     def exhausted(self) -> bool:
@@ -138,7 +154,6 @@ class Journal:
             "start": self.start,
             "releases": [[one.name, one.multiplier] for one in releases],
             "interruptions": self.interruptions,
-            "resumed": sorted(self.resumed),
         }
         write_atomic(self.folder / HEAD, json.dumps(head).encode(), 0o600)
 
@@ -155,11 +170,15 @@ class Journal:
 
     def _resume(self) -> None:
         """Read what an interrupted run left."""
-        self._read_head()
-        while (path := self._path(len(self.old) + 1)).exists():
-            self.old.append(self._entry(path))
+        self._read()
         if not self.old and not self.releases:
             raise self._nothing()
+
+    def _read(self) -> None:
+        self._read_head()
+        self.old = []
+        while (path := self._path(len(self.old) + 1)).exists():
+            self.old.append(self._entry(path))
 
     def _read_head(self) -> None:
         path = self.folder / HEAD
@@ -183,7 +202,6 @@ class Journal:
             self.training = str(head["training"])
             self.releases = [Release(str(name), float(z)) for name, z in head["releases"]]
             self.interruptions = [str(one) for one in head.get("interruptions", ())]
-            self.resumed = {int(one) for one in head.get("resumed", ())}
         except FileNotFoundError:
             raise self._nothing() from None
         except (OSError, ValueError, TypeError, KeyError):

@@ -129,7 +129,7 @@ def admit_point(
             _write(path, kept)
 
 
-def count(path: Path, training: str, kind: str, most: int, number: int = 0) -> bool:
+def count(path: Path, training: str, kind: str, most: int, number: int) -> bool:
     """Note that a training is answered a question of this kind, unless it had `most` already.
 
     `number`: of the question. A training goes on; a run that is resumed may have lost one sum.
@@ -139,7 +139,7 @@ def count(path: Path, training: str, kind: str, most: int, number: int = 0) -> b
         latest = 1 + max((one.get(LATEST, 0) for one in kept.asked.values()), default=0)
         asked = kept.asked.setdefault(training, {})
         last = asked.get(NUMBER, 0)
-        if number and number < last - 1:
+        if number < last - 1:
             raise Refusal(
                 f"question {number} comes after question {last} of the training: begin another one"
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -42,3 +44,17 @@ class Member(BaseModel):
         except FairSiloError as error:
             raise ValueError(str(error)) from None
         return self
+
+
+def read_parties(path: Path) -> tuple[Member, ...]:
+    """The silos and witnesses of a federation file of any version, with their last keys."""
+    try:
+        told = json.loads(path.read_bytes())
+        return tuple(
+            Member(name=one["name"], public_key=one["public_key"])
+            for one in (*told["silos"], *told.get("witnesses", ()))
+        )
+    except (OSError, AttributeError, KeyError, TypeError, ValueError):
+        raise FairSiloError(
+            f"cannot read who took part from {path}: keys of silos that left since are not refused"
+        ) from None

@@ -62,13 +62,15 @@ class PrivateNetwork(Network):
         cells = np.rint(self.counts(problem)).astype(np.int64)
         return Totals(int(cells.sum()), cells, np.zeros(len(problem.constraints), np.int64))
 
-    def under_noise(self, problem: Problem) -> Problem:
-        """The problem with the solver that noise makes of it."""
+    def noise(self, problem: Problem) -> float:
+        """The standard deviation of the noise in a coordinate of grad L."""
         plan, clip = promised(problem).plan, promised(problem).clip
         server = FromCells(problem.constraints, self.counts(problem), lambda theta, bent: ())
-        noise = server.noise(self.deviation(clip.gradient, plan.gradient))
-        solver = solver_under_noise(problem.solver, problem.rounds, noise, clip)
-        return replace(problem, solver=solver)
+        return server.noise(self.deviation(clip.gradient, plan.gradient))
+
+    def under_noise(self, problem: Problem) -> Problem:
+        """The problem with the solver that noise makes of it."""
+        return replace(problem, solver=solver_under_noise(problem, self.noise(problem)))
 
     def solve(self, problem: Problem, watch: Watch | None = None) -> Outcome:
         """Drive the solver for the planned rounds, or for as many as are paid for."""
@@ -90,7 +92,7 @@ class PrivateNetwork(Network):
             if watch:
                 watch(number, record)
 
-        server = FromCells(problem.constraints, self.counts(problem), ask)
+        server = FromCells(problem.constraints, self.counts(problem), ask, problem.curvature)
         start = problem.model.start(problem.seed)
         try:
             ended = drive(

@@ -20,7 +20,7 @@ import numpy as np
 from fairsilo.errors import FairSiloError
 from fairsilo.network.aggregate import Collected, Patience
 from fairsilo.network.federation_file import FederationFile
-from fairsilo.network.journal import Journal
+from fairsilo.network.journal import Journal, resumable
 from fairsilo.network.transport import Traffic
 from fairsilo.network.wire import Ask
 
@@ -120,10 +120,10 @@ def check_asked(ask: Ask, silos: Sequence[str], found: Collected) -> None:
 
 
 def journal_of(folder: Path, agreed: FederationFile, training: str) -> Journal:
-    """The witness's own journal of a training, as far as it came."""
-    if not any(folder.glob("*.safetensors")):
-        made = Journal(folder, agreed.fingerprint, resume=False)
-        made.training = training
-        made.note(())
-        return made
-    return Journal(folder, agreed.fingerprint, resume=True)
+    """The witness's own journal of a training, as far as it came: sums, and what was paid for."""
+    if any(folder.glob("*.safetensors")) or resumable(folder):
+        return Journal(folder, agreed.fingerprint, resume=True)
+    made = Journal(folder, agreed.fingerprint, resume=False)
+    made.training = training
+    made.note(())
+    return made

@@ -18,7 +18,7 @@ from fairsilo.data.columns import column, distinct
 from fairsilo.data.declared_rows import declared_rows, parts_of
 from fairsilo.data.sample import build_labels
 from fairsilo.data.schema import Schema
-from fairsilo.data.weights import declared_weights, weighty
+from fairsilo.data.weights import declared_weights, weightless, weighty
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.settings import Settings
 from fairsilo.partition import TEST, draw, split_column
@@ -40,6 +40,14 @@ def split_rows(
         drawn = draw(y, kind="iid", clients=1, test_fraction=agreed.test_fraction, seed=agreed.seed)
         is_test = np.equal(drawn, TEST)
     return _part(frame, y, s, weight, ~is_test), _part(frame, y, s, weight, is_test)
+
+
+def weightless_of(rows: int, train: Part, test: Part, agreed: FederationFile) -> tuple[str, ...]:
+    """What the owner is told of rows that were left out for their weight; privately none is."""
+    kept = len(train.y) + len(test.y)
+    if agreed.weight is None or agreed.dp is not None or kept == rows:
+        return ()
+    return (weightless(rows, kept, agreed.weight),)
 
 
 def _split_privately(frame: pd.DataFrame, agreed: FederationFile) -> tuple[Part, Part]:

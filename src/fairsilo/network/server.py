@@ -167,7 +167,7 @@ def engine_for(agreed: FederationFile) -> type[Network]:
 def transport_for(agreed: FederationFile, grid: Grid, simulated: bool) -> GridTransport:
     """Nodes are silos by their keys; those of Flower's simulation, without keys, by their turn."""
     if not simulated:
-        return GridTransport(grid, silo_names(agreed))
+        return GridTransport(grid, silo_names(agreed.parties))
     turn = dict(zip(sorted(map(int, grid.get_node_ids())), agreed.names, strict=False))
     return GridTransport(grid, lambda node: turn.get(int(node.node_id)), simulated=True)
 

@@ -121,8 +121,8 @@ def read_settings(path: Path) -> Settings:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         raise FairSiloError(
-            f"cannot read the silo's settings {path} ({error.strerror}): name the file in the "
-            "node's own configuration, silo='PATH'"
+            f"cannot read the silo's settings {path} ({error.strerror}): go to its folder, or name "
+            "it by `settings`"
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise FairSiloError(f"{path} is not valid TOML ({error}): correct it") from None

@@ -23,8 +23,8 @@ from fairsilo.network.bounds import check_scores
 from fairsilo.network.encoding import encoder_of
 from fairsilo.network.federation_file import SET_UP, FederationFile
 from fairsilo.network.ledger import count, read, same_table, spend
-from fairsilo.network.own_models import load_own, save_own
-from fairsilo.network.rows import digest_of, file_digest, split_rows
+from fairsilo.network.own_models import load_memory, load_own, save_memory, save_own
+from fairsilo.network.rows import digest_of, file_digest, split_rows, weightless_of
 from fairsilo.network.settings import Settings
 from fairsilo.network.signed import require_signatures
 from fairsilo.network.table import read_rows
@@ -43,7 +43,7 @@ OTHER_FILE = (
 )
 ALWAYS = frozenset({"columns", "counts", "evaluate"})
 """Questions of every training."""
-BEFORE = frozenset({"columns", "counts", "histogram", "noisy-columns"})
+BEFORE = frozenset({"columns", "counts", "histogram", "noisy-columns", "noisy-histogram"})
 """Questions that come before there is an encoder."""
 ALWAYS_PRIVATE = frozenset({"noisy-columns", "noisy-counts", "outcomes"})
 """Those of every training under differential privacy."""
@@ -71,8 +71,7 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     if ask.purpose != AUDIT:
         # What is refused before this costs the training nothing.
         most = allowance(agreed, ask.question)
-        number = ask.number if ask.training else 0
-        if not count(settings.ledger, _training(settings, ask), ask.kind, most, number):
+        if not count(settings.ledger, _training(settings, ask), ask.kind, most, ask.number):
             raise Refusal(f"a training is answered at most {most} questions of kind {ask.kind!r}")
     opened = _open(settings, agreed, ask, memory)
     # Whether training rows changed must not show where they are private.
@@ -80,16 +79,20 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     silo = opened.silo
     if ask.encoded and "compared" not in memory:
         memory["compared"] = True
-        memory[REMARKS] = _odd(agreed, ask, silo.train)
+        memory[REMARKS] = [*opened.remarks, *_odd(agreed, ask, silo.train)]
     if agreed.dp is None:
         _large_enough(settings, agreed, problem, silo.train)
     elif question.private:
         return _private(settings, agreed, problem, ask, silo, memory)
     silo.own = load_own(settings, ask)
+    known = load_memory(settings, ask)
+    silo.memory = dict(known)
     try:
         vector = question.answer(problem, silo)
     except Unfit as error:
         raise Refusal(str(error)) from None
+    if silo.memory != known:
+        save_memory(settings, ask, silo.memory)
     if silo.own is not None and ask.kind in agreed.asks:
         encoder = encoder_of(agreed.pooled_schema(cells_of(agreed, ask)), ask.scalings)
         posed = agreed.posed(encoder, cells_of(agreed, ask))
@@ -157,6 +160,8 @@ class _Opened:
     silo: Silo
     table: str
     test: str
+    remarks: tuple[str, ...]
+    """What the owner is told of the rows."""
 
 
 _KEPT: dict[Any, tuple[Any, _Opened]] = {}
@@ -181,7 +186,6 @@ def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) 
         _KEPT[place] = (made_from, opened)
     _unchanged(settings, agreed, ask, opened.table, memory)
     memory["test"] = opened.test
-    opened.silo.memory = memory
     shared = agreed.trains.shared or ask.purpose == AUDIT
     opened.silo.min_cell = settings.minimum_cell if shared else 0
     opened.silo.answers = columns_of(settings, agreed)
@@ -189,10 +193,11 @@ def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) 
 
 
 def _read(settings: Settings, agreed: FederationFile, cells: Ints | None) -> _Opened:
-    frame = read_rows(settings, agreed.table)
+    frame = read_rows(settings, agreed.table, agreed.split, agreed.weight)
     train, test = split_rows(frame, agreed, agreed.pooled_schema(cells))
     silo = Silo(train, test, index=agreed.names.index(settings.name))
-    return _Opened(silo, digest_of(frame), digest_of(test.frame))
+    remarks = weightless_of(len(frame), train, test, agreed)
+    return _Opened(silo, digest_of(frame), digest_of(test.frame), remarks)
 
 
 def _encoded(rows: _Opened, agreed: FederationFile, ask: Ask, cells: Ints | None) -> _Opened:
@@ -235,6 +240,8 @@ def _permit(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory
         _permit_audit(settings, agreed, ask.question)
     elif not _asked_for(agreed, ask.question):
         raise Refusal(f"the federation's method {agreed.method!r} has no question {ask.kind!r}")
+    elif ask.number < 1 or not ask.training:
+        raise Refusal("a training has a name, and its questions are numbered from 1")
     conflict = privacy_conflict(settings, agreed)
     if conflict:
         raise Refusal(conflict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairsilo.data.asked import of_probabilities, only
 from fairsilo.data.columns import decimals_as_numbers
 from fairsilo.data.dialect import Dialect
 from fairsilo.data.schema import Schema
@@ -12,11 +13,16 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.settings import Settings
 
 
-def read_rows(settings: Settings, schema: Schema) -> pd.DataFrame:
-    """The silo's rows, as its own settings name them; the columns are what the schema says."""
+def read_rows(settings: Settings, schema: Schema, *beside: str | None) -> pd.DataFrame:
+    """The silo's rows, as its own settings name them; the columns are what the schema says.
+
+    Of a file no others are read but those `beside` and those of predictions that the settings name.
+    """
     if settings.data is not None:
         dialect = Dialect(settings.sep, settings.decimal, settings.thousands)
-        return read_table(settings.data, schema, dialect)
+        predicted = (settings.audit_predictions, *of_probabilities(settings.audit_probability))
+        choice = only(*schema.columns, *schema.vocabularies, *beside, also=predicted)
+        return read_table(settings.data, schema, dialect, choice)
     assert settings.url is not None
     assert settings.query is not None
     return read_sql(settings.url, settings.query)

@@ -40,7 +40,10 @@ from fairsilo.run.problem import (
 from fairsilo.run.settle import Settled, settle
 from fairsilo.run.train import terms_here, train, unlimited
 
-SET_UP = ("columns", "histogram", "crossings", "counts", "spread", "noisy-columns", "noisy-counts")
+SET_UP = (
+    *("columns", "histogram", "crossings", "counts", "spread"),
+    *("noisy-columns", "noisy-histogram", "noisy-counts"),
+)
 """The kinds of questions that come before the rounds, or again after a loss."""
 
 
@@ -55,7 +58,8 @@ def train_over(
         raise FairSiloError("`baseline` would spend the privacy budget a second time: leave it out")
     options = replace(agreed.options(), start_from=start)
     pooled = bool(agreed.protected and pooled_below(options, agreed.table))
-    engine.expected = SETUP_EXCHANGES + pooled + HISTOGRAMS * options.binned
+    histograms = HISTOGRAMS if options.binned and agreed.dp is None else 0
+    engine.expected = SETUP_EXCHANGES + pooled + histograms
     engine.gather.declare({"baseline": baseline, "start": engine.journal.start}, engine.journal)
     posed = pose(
         options, agreed.table, engine,
@@ -105,6 +109,8 @@ def train_over(
         "fingerprint": agreed.fingerprint,
         "secure_aggregation": engine.gather.secure,
         "silos": list(engine.silos),
+        "witnesses": [one.name for one in agreed.witnesses],
+        "signatures": agreed.signers,
         "exchanges": engine.traffic.exchanges,
         "rounds": [
             {"round": k + 1, "silos": len(entry.silos), "seconds": entry.seconds}

@@ -178,6 +178,8 @@ class Patient:
     ) -> None:
         self.post, self.say, self.clock, self.sleep = post, say, clock, sleep
         self.traffic = post.traffic
+        self.busy: set[str] = set()
+        """Those whose last answer did not come: they may still be computing it."""
 
     def present(self) -> tuple[str, ...]:
         """The silos that are connected."""
@@ -185,17 +187,23 @@ class Patient:
 
     def exchange(self, letters: Mapping[str, Record], timeout: float) -> dict[str, Record | Fault]:
         """Every silo's answer or fault; after APPROVAL seconds without a yes, a refusal."""
-        found = self.post.exchange(letters, timeout)
+        found = self._exchange(letters, timeout)
         told: list[str] = []
         deadline = self.clock() + APPROVAL
         while (held := _held(found)) and self.clock() < deadline:
             if held != told:
-                self.say({"event": "approval", "silos": held})
+                self.say({"event": "approval", "silos": held, "busy": sorted(self.busy)})
                 told = held
             self.sleep(AGAIN)
-            found |= self.post.exchange({name: letters[name] for name in held}, timeout)
+            found |= self._exchange({name: letters[name] for name in held}, timeout)
         if told and not held:
             self.say({"event": "approval", "silos": []})
+        return found
+
+    def _exchange(self, letters: Mapping[str, Record], timeout: float) -> dict[str, Record | Fault]:
+        found = self.post.exchange(letters, timeout)
+        self.busy -= found.keys()
+        self.busy |= {name for name, one in found.items() if isinstance(one, Fault)}
         return found
 
 

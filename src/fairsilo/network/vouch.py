@@ -40,6 +40,7 @@ class Standing(NamedTuple):
     name: str
     words: str
     state: str
+    role: str = "silo"
 
 
 def words_of(public_key: str) -> str:
@@ -74,7 +75,11 @@ def standings(settings: Settings, agreed: FederationFile) -> list[Standing]:
             return UNKNOWN
         return CONFIRMED if known[member.name] in map(digest_of, member.keys) else CHANGED
 
-    return [Standing(one.name, words_of(one.public_key), state(one)) for one in agreed.parties]
+    return [
+        Standing(one.name, words_of(one.public_key), state(one), role)
+        for role, members in (("silo", agreed.silos), ("witness", agreed.witnesses))
+        for one in members
+    ]
 
 
 def unconfirmed(settings: Settings, agreed: FederationFile) -> list[Standing]:

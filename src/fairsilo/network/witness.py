@@ -14,7 +14,9 @@ import hashlib
 import json
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +25,22 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.account import OF, asked_of, heard
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.follows import difference
+from fairsilo.network.journal import Journal
 from fairsilo.network.ledger import write
 from fairsilo.network.masked import letter
 from fairsilo.network.replay import Replay, journal_of
 from fairsilo.network.settings import Settings
 from fairsilo.network.signed import signature
 from fairsilo.network.wire import Ask, Record, Refusal
+from fairsilo.question import QUESTIONS
 from fairsilo.secagg import load_node_key
 
 STEP = "witness"
-STATE = "state.json"
+STATE, JOURNAL = "state.json", "journal"
+FRAME = frozenset(one.name for one in fields(Ask))
+"""What no solver decides of a question."""
+TRIES = 8
+"""Sums beside the last one that are tried. At a tie every other one decides otherwise."""
 MOST = 1_000_000
 """Releases of a training that a server may name."""
 
@@ -45,6 +53,8 @@ class Case:
     agreed: FederationFile
     replay: Replay
     state: dict[str, Any]
+    tried: set[int] = field(default_factory=set)
+    """Questions that followed from no sum beside the last one: tried once, as it takes long."""
 
     def hear(self, record: Record, paid: list[Release] | None) -> None:
         """Take the sum of the last question, unless it is known already.
@@ -59,10 +69,13 @@ class Case:
                 f"question {expected.number} follows here and the server tells of {number}: this "
                 "witness missed a part of the training, and can sign the next one"
             )
+        # First what the silos signed: a made-up account must not move the replay at a tie.
+        asked = asked_of(record)
+        found, waited = heard(self.agreed, asked, asked.digest(), record)
         # Others may have signed it while this witness was away; and what it signed itself must
-        # still be what follows, or sums at one point would count as sums at another.
-        digest = self._following(asked_of(record))
-        found, waited = heard(self.agreed, expected, bytes.fromhex(digest), record)
+        # still be what follows, or sums at one point would count as sums at another. A sum that
+        # was not opened carries no silo's signature.
+        self._following(asked, ties=bool(found.vector.size))
         journal = self.replay.journal
         if paid is not None:
             paid = _no_less(paid, journal.releases)
@@ -79,16 +92,46 @@ class Case:
             raise Refusal("the witness's settings name no key to sign with")
         return signature(ask, load_node_key(settings.key))
 
-    def _following(self, ask: Ask) -> str:
-        """The digest of a question that follows; a refusal where it does not."""
-        differs = difference(self.agreed, self.replay.expected(), ask)
+    def _following(self, ask: Ask, ties: bool = True) -> str:
+        """The digest of a question that follows; a refusal where it does not.
+
+        `ties`: whether it may be the one that follows at a tie.
+        """
         digest = ask.digest().hex()
-        if differs or self.state["signed"].get(str(ask.number), digest) != digest:
+        other = self.state["signed"].get(str(ask.number), digest) != digest
+        differs = difference(self.agreed, self.replay.expected(), ask)
+        if ties and differs and differs not in FRAME and not other and self._at_tie(ask):
+            differs = ""
+        if differs or other:
             raise Refusal(
                 f"question {ask.number} ({ask.kind}) is not the one that follows from the sums "
                 f"({differs or 'another one was signed'} differs): nobody should answer it"
             )
         return digest
+
+    def _at_tie(self, ask: Ask) -> bool:
+        """Go on as the server did, where its solver decided otherwise by rounding alone.
+
+        Such a question follows from a sum that differs from the last one in its last digits:
+        what a solver compared lies that close to its threshold. Both ways are then as good. Under
+        noise every step is accepted, and nothing hangs by a digit.
+        """
+        if self.agreed.dp is not None or ask.number in self.tried:
+            return False
+        kept, last = self.replay.journal.reread(), str(ask.number - 1)
+        if not kept.old or not QUESTIONS[kept.old[-1].kind].moving:
+            return False
+        for number in range(1, TRIES + 1):
+            ties = {**self.state["ties"], last: number}
+            other = Replay(self.agreed, _tied(copy(kept), ties), self.replay.baseline)
+            with suppress(FairSiloError):
+                if not difference(self.agreed, other.expected(), ask):
+                    self.replay.end()
+                    self.replay, self.state["ties"] = other, ties
+                    return True
+            other.end()
+        self.tried.add(ask.number)
+        return False
 
     def save(self) -> None:
         """Keep what must not be forgotten."""
@@ -110,7 +153,6 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
     try:
         training, declared = str(record["training"]), json.loads(record["declared"])
         paid = _released(declared.pop("paid"), agreed.dp is not None)
-        resumed = [int(one) for one in declared.pop("resumed")]
         if set(declared) != {"baseline", "start"}:
             raise ValueError("its declaration has other fields")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
@@ -121,7 +163,7 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
             "out"
         )
     told = f"{OF}number" in record
-    case = _case(settings, agreed, run, training, declared, paid, resumed, ask, told)
+    case = _case(settings, agreed, run, training, declared, paid, ask, told)
     try:
         if told:
             case.hear(record, None if ask is None else paid)
@@ -161,7 +203,6 @@ def _case(
     training: str,
     declared: dict[str, Any],
     paid: list[Release],
-    resumed: list[int],
     ask: Ask | None,
     told: bool,
 ) -> Case:
@@ -178,15 +219,7 @@ def _case(
         del _CASES[folder]
     if again and ask is not None:
         _go_back(folder, state, ask, told, agreed.dp is not None)
-    journal = journal_of(folder / "journal", agreed, training)
-    if again:
-        # The past stays: an interruption told of afterwards would change what followed from it.
-        answered = len(journal.old)
-        past = [one for one in state["resumed"] if one < answered]
-        state["resumed"] = past + [one for one in resumed if one >= answered]
-        _sign_anew(state, agreed, answered)
-    # What the server's journal says: it may have a sum that this witness is only now told.
-    journal.resumed = set(state["resumed"])
+    journal = _tied(journal_of(folder / JOURNAL, agreed, training), state["ties"])
     here = str(len(journal.old))
     if told or not again:
         # The question at work is paid for when it is replayed.
@@ -204,29 +237,24 @@ def _case(
     return case
 
 
-def _sign_anew(state: dict[str, Any], agreed: FederationFile, answered: int) -> None:
-    """Forget what was signed and not answered before an interruption, where silos forget, too.
-
-    Then another question follows: the solver begins anew where it stood (LCO).
-    """
-    if "local" in agreed.asks:
-        forgotten = {one + 1 for one in state["resumed"] if one >= answered}
-        signed = state["signed"].items()
-        state["signed"] = {n: one for n, one in signed if int(n) not in forgotten}
+def _tied(journal: Journal, ties: dict[str, int]) -> Journal:
+    """The journal with the ties at which the server's way was taken."""
+    journal.ties = {int(number): one for number, one in ties.items()}
+    return journal
 
 
 def _read(folder: Path, agreed: FederationFile, declared: dict[str, Any]) -> dict[str, Any]:
     path = folder / STATE
     if not path.exists():
         about = [agreed.fingerprint, declared]
-        return {"run": "", "about": about, "signed": {}, "paid": {}, "resumed": []}
+        return {"run": "", "about": about, "signed": {}, "paid": {}, "ties": {}}
     try:
         state: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):
         raise FairSiloError(f"{path} is damaged: start the training anew") from None
     if state["about"] != [agreed.fingerprint, declared]:
         raise Refusal("the server declared this training otherwise before")
-    return state
+    return {"ties": {}, **state}
 
 
 def _go_back(folder: Path, state: dict[str, Any], ask: Ask, told: bool, noisy: bool) -> None:
@@ -236,7 +264,7 @@ def _go_back(folder: Path, state: dict[str, Any], ask: Ask, told: bool, noisy: b
     What was signed stays signed: exact sums are the same again, and so is what follows from them.
     With noise they are not, and silos pay for them.
     """
-    kept = sorted((folder / "journal").glob("*.safetensors"))
+    kept = sorted((folder / JOURNAL).glob("*.safetensors"))
     answered = ask.number - 1
     if not -told <= len(kept) - answered <= 1:
         raise Refusal(

@@ -41,7 +41,7 @@ class Witnesses:
         """A training begins, or goes on: what was not told before it was interrupted is on the
         disk, and what was paid for is in the journal."""
         self.journal = journal
-        self.declared = {**declared, "paid": _paid(journal), "resumed": sorted(journal.resumed)}
+        self.declared = {**declared, "paid": _paid(journal)}
         names = [one.name for one in self.agreed.witnesses]
         self.accounts = Accounts(names, journal.folder / TOLD, len(journal.old))
 

@@ -36,12 +36,18 @@ def by_column(
 def split_column(
     codes: Indices, values: Sequence[object], *, column: str = "split"
 ) -> NDArray[np.bool_]:
-    """Return whether each row is a test row, from cells `train` or `test` (case is ignored)."""
-    meant = [_part(value, column) for value in ([*values, None] if (codes < 0).any() else values)]
-    is_test: NDArray[np.bool_] = np.array(meant, np.bool_)[codes]
+    """Return whether each row is a test row, of a table that has both kinds."""
+    is_test = marked_test(codes, values, column=column)
     for part, absent in (("train", is_test.all()), ("test", not is_test.any())):
         if absent:
             raise FairSiloError(f"split column {column!r} has no {part} rows; mark some as {part}")
+    return is_test
+
+
+def marked_test(codes: Indices, values: Sequence[object], *, column: str) -> NDArray[np.bool_]:
+    """Return whether each row is a test row, from cells `train` or `test` (case is ignored)."""
+    meant = [_part(value, column) for value in ([*values, None] if (codes < 0).any() else values)]
+    is_test: NDArray[np.bool_] = np.array(meant, np.bool_)[codes]
     return is_test
 
 

@@ -12,7 +12,8 @@ nobody is decided on by lot: the target is an inequality, and some cuts keep to 
 would have gained is the difference to the same program without whole numbers, and it is told.
 
 Of equally good cuts the ones nearest to one half are taken; between cells without rows, the middle.
-A search that reaches its most nodes ends with the best cuts it has found, or with one side for all.
+Of many groups not every cut is tried, so that the program stays small, and a search that reaches
+its most nodes ends with the best cuts it has found, or with one side for all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ OWN = CELLS // 2
 """The cut at one half."""
 TIE = 1e-4
 """What a cell's distance from one half costs, in rows: all groups' together are less than one."""
-NODES = 20_000
+MOST = 3 * (CELLS + 1)
+"""The most cuts of all groups together: every one of three groups."""
+NODES = 2_000
 """The most nodes of the search. A limit in seconds would end it elsewhere on another machine."""
 BEST, NONE = 0, 2
 """What `milp` says of a search that went to its end."""
@@ -72,9 +75,9 @@ class Chosen:
     accuracy: float
     """Of the compared groups' rows."""
     by_lot: float
-    """The accuracy that drawing by lot between cuts could have; never less."""
+    """The accuracy that drawing by lot between the cuts that were tried could have; never less."""
     proved: bool = True
-    """Whether the search went to its end: no other cuts are better."""
+    """Whether the search saw every cut and went to its end: no other cuts are better."""
 
 
 def choose_cuts(scores: Ints, constraints: Sequence[Constraint], target: float) -> Chosen:
@@ -96,13 +99,14 @@ class _Program:
     """max right @ q  s.t.  |gaps @ q| <= target, sum of q = 1 in every group, q whole or not."""
 
     def __init__(self, scores: Floats, constraints: Sequence[Constraint]) -> None:
-        self.proved = True
         self.groups, shape = len(scores), scores.shape[:2]
         sides = [constraint.sides(*shape) for constraint in constraints]
         compared = np.any([a | b for a, b in sides], axis=(0, 2))
-        self.cuts = [
+        every = [
             _cuts(one) if in_it else [OWN] for one, in_it in zip(scores, compared, strict=True)
         ]
+        self.cuts = _fewer(every)
+        self.proved = self.cuts == every
         # Rows of (group, class) that are given the second class from each cut on.
         above = [_above(scores[g])[:, cuts] for g, cuts in enumerate(self.cuts)]
         self.owner = np.repeat(np.arange(self.groups), [len(one) for one in self.cuts])
@@ -186,6 +190,19 @@ class _Program:
 def _above(counts: Floats) -> Floats:
     """Rows of each class at or above every cut, (2, cells + 1)."""
     return np.pad(np.cumsum(counts[:, ::-1], axis=1)[:, ::-1], [(0, 0), (0, 1)])
+
+
+def _fewer(cuts: list[list[int]]) -> list[list[int]]:
+    """At most MOST in all: of each group as many, from the first to the last, and one half.
+
+    Of very many groups these three of each, though they are more.
+    """
+    if sum(map(len, cuts)) <= MOST:
+        return cuts
+    each = max(MOST // len(cuts) - 1, 2)
+    even = [np.linspace(0, len(one) - 1, min(each, len(one))).round() for one in cuts]
+    kept = [{one[int(k)] for k in places} for one, places in zip(cuts, even, strict=True)]
+    return [sorted(few | ({OWN} & set(one))) for few, one in zip(kept, cuts, strict=True)]
 
 
 def _cuts(counts: Floats) -> list[int]:

@@ -6,7 +6,7 @@ from fairsilo.question.columns import Columns, NoisyColumns
 from fairsilo.question.counts import Counts
 from fairsilo.question.crossings import Crossings
 from fairsilo.question.evaluate import Evaluate
-from fairsilo.question.histogram import Histogram
+from fairsilo.question.histogram import Histogram, NoisyHistogram
 from fairsilo.question.local import Local
 from fairsilo.question.plausible import NOTHING, Known
 from fairsilo.question.round import Round
@@ -24,6 +24,7 @@ __all__ = [
     "Local",
     "NoisyColumns",
     "NoisyCounts",
+    "NoisyHistogram",
     "Outcomes",
     "Part",
     "Problem",

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.coded import Table, of_each, pulled
+from fairsilo.coded import Table, dense, of_each, pulled
 from fairsilo.model.scores import linear_scores, losses_of, probabilities_of, slopes_of
 from fairsilo.question.base import Part, Problem, Question, Silo, fitting
 from fairsilo.question.plausible import NOTHING, ROUNDING, Known, other_rows, squares_too_small
 from fairsilo.question.round_bounds import ROOM
+from fairsilo.question.worked import SMALL
 
 POINTS = 30
 SIGMA = 2.0
@@ -123,18 +124,17 @@ class Attack(Question, kind="attack", moving=True, additive=True):
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the silo's training rows."""
         part, in_a, paired, kernel = self._rows(problem, silo)
+        x = silo.cache["full"]
         if "pulled" not in silo.cache:
             # What does not depend on theta.
             still = np.concatenate([kernel * in_a[:, None], paired[:, None]], axis=1)
-            silo.cache["pulled"] = _pulled(part.x, still)
-        scores = linear_scores(self.theta, part.x, problem.classes)
+            silo.cache["pulled"] = _pulled(x, still)
+        scores = linear_scores(self.theta, x, problem.classes)
         losses, u = losses_of(scores, part.y), scores[:, 0]
         slope = slopes_of(probabilities_of(scores), part.y, scores.shape[1])
         weights = np.stack([np.ones_like(u), losses, in_a, in_a * u])
         head, kernels = [losses.sum(), paired @ u], (weights @ kernel).ravel()
-        return np.concatenate(
-            [kernels, head, _pulled(part.x, kernel * slope), silo.cache["pulled"]]
-        )
+        return np.concatenate([kernels, head, _pulled(x, kernel * slope), silo.cache["pulled"]])
 
     def _rows(self, problem: Problem, silo: Silo) -> tuple[Part, Floats, Floats, Floats]:
         """The rows, who is in group a, who in either group, and the kernel (n, R)."""
@@ -150,6 +150,9 @@ class Attack(Question, kind="attack", moving=True, additive=True):
             squares = lengths + (points**2).sum(axis=0) - 2 * (part.x @ points)
             kernel = np.exp(-np.maximum(squares, 0) / (2 * SIGMA**2))
             silo.cache["points"], silo.cache["kernel"] = key, kernel
+            # With thirty columns of weights the product with the full table is faster.
+            small = len(part) * len(points) <= SMALL
+            silo.cache["full"] = dense(part.x) if small else part.x
             silo.cache.pop("pulled", None)
         in_a = (part.s == pair.a) * 1.0
         return part, in_a, in_a + (part.s == pair.b), silo.cache["kernel"]

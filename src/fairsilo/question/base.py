@@ -8,7 +8,7 @@ the same numbers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -89,6 +89,8 @@ class Problem:
     """Differential privacy, or None."""
     penalty: Penalty | Choosing | None = None
     """What the server adds to the objective; silos need not know it."""
+    curvature: Floats | None = field(default=None, compare=False)
+    """Under noise, what the server takes for the curvature of L; None: silos release it."""
     begin: Floats | None = field(default=None, compare=False)
     """Where training starts; None is the model's own start."""
     weighted: bool = False
@@ -176,8 +178,8 @@ class Silo:
     """Cells of fewer training rows take no part in the constraints."""
     index: int = 0
     """Its number among the silos: their random draws differ."""
-    memory: MutableMapping[str, Any] = field(default_factory=dict)
-    """Texts, numbers and bytes that must survive a restart."""
+    memory: dict[str, list[float]] = field(default_factory=dict)
+    """Numbers that must survive a restart: of LCO, by turn, rho and the multipliers."""
     cache: dict[Any, Any] = field(default_factory=dict)
     """What can be computed again."""
     own: Predictor | None = None

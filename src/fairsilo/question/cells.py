@@ -89,10 +89,10 @@ class Cells(Noisy, kind="cells", moving=True, additive=True):
         return compared_cells(problem.constraints if self.limited else (), *problem.shape)
 
     def check(self, problem: Problem) -> None:
-        """Theta has the model's size, and only Newton asks for a curvature."""
+        """Theta has the model's size, and only Newton asks for a curvature, without steps."""
         fitting(self, theta=(problem.model.size,))
-        if self.curvature and problem.solver.name != "newton":
-            raise Unfit("only the solver newton asks for a curvature")
+        if self.curvature and (problem.solver.name != "newton" or problem.model.binned):
+            raise Unfit("only the solver newton asks for a curvature, and not of steps")
 
     def sizes(self, problem: Problem) -> list[int]:
         """How many numbers gradients, losses and curvature have."""

@@ -8,7 +8,8 @@ D_ik is the silo's own gap of constraint k; lambda_a, lambda_b >= 0 live in the 
 answers with A_i, its gradient and Hessian, its loss and max(g, -lambda / rho)^2, summed over both
 sides of all k: zero where every constraint holds and none that is slack has a multiplier. A new
 number of dual steps tells it to take its own: lambda becomes max(0, lambda + rho g) at the theta of
-the question. At turn 0, where a training begins, all lambda are zero.
+the question, and stays so for all questions of that turn, whenever they are asked again. At turn 0,
+where a training begins, all lambda are zero.
 """
 
 from dataclasses import dataclass, replace
@@ -47,15 +48,20 @@ class Local(Question, kind="local", moving=True):
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """The silo's part of the sums; it takes its dual step first, where it is told to."""
-        pairs = len(problem.constraints)
-        multipliers = np.zeros((2, pairs))
-        if self.turn and "multipliers" in silo.memory:
-            multipliers = np.frombuffer(silo.memory["multipliers"]).reshape(2, pairs)
-            if self.turn > int(silo.memory["turn"]):
-                before = replace(self, rho=float(silo.memory["rho"]))
-                multipliers = before._answer(problem, silo, multipliers)[1]
-        silo.memory.update(multipliers=multipliers.tobytes(), turn=self.turn, rho=self.rho)
-        return self._answer(problem, silo, multipliers)[0]
+        shape = (2, len(problem.constraints))
+        turns, now, last = silo.memory, str(self.turn), str(self.turn - 1)
+        if not self.turn:
+            turns.clear()
+            turns[now] = [self.rho, *np.zeros(shape).ravel()]
+        elif now not in turns:
+            if last not in turns:
+                raise Unfit("this silo has no multipliers of the turn before: train anew")
+            rho, *before = turns[last]
+            stepped = replace(self, rho=rho)._answer(problem, silo, np.reshape(before, shape))[1]
+            for old in turns.keys() - {last}:
+                del turns[old]
+            turns[now] = [self.rho, *stepped.ravel().tolist()]
+        return self._answer(problem, silo, np.reshape(turns[now][1:], shape))[0]
 
     def _answer(self, problem: Problem, silo: Silo, multipliers: Floats) -> tuple[Floats, Floats]:
         """The silo's vector, and the multipliers (2, K) after a dual step at theta."""

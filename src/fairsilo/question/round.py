@@ -64,9 +64,13 @@ class Round(Question, kind="round", moving=True):
         """The silo's part of the sums."""
         rows, at = weighted_rows(problem, silo, self), (self.theta, self.mu)
         if problem.work is not None and self.order == Order.LAGRANGIAN.value:
-            rng = np.random.default_rng([problem.seed, 2, silo.index, self.turn])
-            return worked(problem, rows, *at, self.measure(problem), rng)
+            order = self.order_of(problem, silo.index)
+            return worked(problem, rows, *at, self.measure(problem), order)
         return sums_of(problem.model, self.order, *rows, *at, self.measure(problem))
+
+    def order_of(self, problem: Problem, silo: int) -> np.random.Generator:
+        """What draws the order in which that silo's local epochs take its rows."""
+        return np.random.default_rng([problem.seed, 2, silo, self.turn])
 
     def read(self, problem: Problem, vector: Floats) -> Sums:
         """The sums that the vector stands for."""

@@ -12,6 +12,9 @@ in constraint k, in units of its weight 1/n in the objective. For logistic regre
     |H| <= r^2 (1 + sum_k |mu_k| h_k) / 4       p (1 - p) <= 1/4; SHARPNESS^2 as much for rates
     H is positive semidefinite at mu = 0        of every model: the Gauss-Newton matrix is, too
 
+After local epochs (`worked`) the vector in the place of the gradient is a sum of gradients of rows
+at other points: each bound of a gradient holds for it, times how often a row counts in it.
+
 Of one silo's own part all of it holds; L(0) is its share of the rows, n_i / n, of log C, and
 |dL/dtheta| is at most r sqrt(n_i / n). Rows with weights count as so many rows. Where classes have
 weights, a row weighs at most t times 1/n and at least 1/t' times: then n_i / n and r^2 become up to
@@ -72,10 +75,14 @@ def wrong_sums(
             "a gap between groups is larger than the losses allow",
         ),
     )
-    if wrong or problem.work is not None:
-        # After local epochs there is no gradient: the vector says where a silo's own steps led.
+    if wrong:
         return wrong
-    return _wrong_slopes(problem, sums, at, heaviest, share, np.sqrt(heavy) * _reach(totals, known))
+    reach = np.sqrt(heavy) * _reach(totals, known)
+    if problem.work is None:
+        return _wrong_slopes(problem, sums, at, heaviest, share, reach)
+    farthest = _steps(problem, totals, known) * _longest(at[1], heaviest, share, reach)
+    far = linear and (np.abs(sums.grad) > farthest + ROUNDING).any()
+    return "local epochs led further than any rows allow" if far else ""
 
 
 def _tilt(problem: Problem, totals: Totals) -> tuple[float, float]:
@@ -97,6 +104,34 @@ def _reach(totals: Totals, known: Known) -> float:
     if known.encoded is None:
         return np.inf
     return ROOM * float(np.sqrt(max(known.encoded / totals.rows, 1.0)))
+
+
+def _steps(problem: Problem, totals: Totals, known: Known) -> float:
+    """How often a row's gradient can count in what local epochs send; infinite where nobody knows.
+
+    In each epoch once, times rows of the silo / rows of its batch. Batches are about equal, so that
+    is at most twice their number; rows are asked again under every claim.
+    """
+    work = problem.work
+    assert work is not None
+    if work.batch is None:
+        return float(work.epochs)
+    own = known.rows if known.alone and known.rows is not None else totals.rows
+    batches = np.ceil(own * (1 + len(problem.claims)) / work.batch)
+    if problem.weighted:
+        return np.inf
+    return float(work.epochs * (2 * batches if batches > 1 else 1))
+
+
+def _gaps(heaviest: Floats, reach: float) -> Floats:
+    """The steepest slope of each gap."""
+    found: Floats = max(1.0, SHARPNESS / 4) * reach * np.sqrt(2 * heaviest)
+    return found
+
+
+def _longest(mu: Floats, heaviest: Floats, share: float, reach: float) -> float:
+    """The steepest slope of the Lagrangian; without multipliers, of the loss."""
+    return float(reach * np.sqrt(share) + _times(np.abs(mu), _gaps(heaviest, reach)).sum())
 
 
 def _heaviest(problem: Problem, totals: Totals) -> Floats:
@@ -126,8 +161,8 @@ def _wrong_slopes(
     grad, loss, linear = np.asarray(sums.grad), float(sums.loss), problem.model.linear
     # Without a Jacobian the gradient is that of the Lagrangian.
     own = sums.jac is not None or not mu.any()
-    gaps = max(1.0, SHARPNESS / 4) * reach * np.sqrt(2 * heaviest)
-    longest = reach * np.sqrt(share) + (0.0 if own else float(_times(np.abs(mu), gaps).sum()))
+    gaps = _gaps(heaviest, reach)
+    longest = _longest(mu * (not own), heaviest, share, reach)
     jac = np.zeros((0, len(grad))) if sums.jac is None else np.asarray(sums.jac)
     slopes = np.abs(jac).max(axis=1, initial=0.0)
     room = ROUNDING * (1 + float(np.abs(theta).sum()))

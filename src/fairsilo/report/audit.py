@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairsilo.evaluate.intervals import Interval
+from fairsilo.evaluate.intervals import FEWEST, Interval
+from fairsilo.evaluate.rates import without_cells
 from fairsilo.fairness import DEFAULT
+from fairsilo.fairness.words import audit_spoken
 from fairsilo.report.blocks import Column, bullets, grid, page, section, table
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html, el
@@ -17,24 +19,32 @@ Found = Mapping[str, Any]
 _EMPTY = "a group has no row of this class"
 _NO_LOSS = "the losses are not known, or a group has no row of this class"
 _NAMES = {"newcombe": "Newcombe", "chebyshev": "Chebyshev"}
-_FEW = "a silo has a single row in a cell, so the spread of its own gap is not known"
+_FEW = f"a group has fewer than {FEWEST} rows of the class, or a silo a single one"
 
 
 def audit_page(found: Found) -> str:
     """audit.html: one self-contained file."""
+    found, why = audit_spoken(found), _useless(found)
+    said = [*([] if why is None else [f"This model is {why}"]), *found["notes"]]
     return page(
         _headline(found),
         [_glance(found), *_by_notion(found), _rates(found), _losses(found), _cells(found),
          certificate(found["certificate"]), _says(found)],
         lead=_lead(found),
         eyebrow=f"FairSilo \N{MIDDLE DOT} audit \N{MIDDLE DOT} {found['data']}",
-        header=bullets([f"{text[:1].upper()}{text[1:]}." for text in found["notes"]])
-        if found["notes"]
-        else None,
+        header=bullets([f"{text[:1].upper()}{text[1:]}." for text in said]) if said else None,
     )  # fmt: skip
 
 
+def _useless(found: Found) -> str | None:
+    """Why the model is hardly better than one answer for everybody; None where it is."""
+    why = (found.get("worth") or {}).get("why")
+    return None if why is None else str(why)
+
+
 def _headline(found: Found) -> str:
+    if _useless(found) is not None:
+        return "This model is hardly better than one answer for everybody"
     gap = found["deo"]["pooled"]["value"]
     if gap is None:
         return "The gap between the groups could not be measured"
@@ -113,6 +123,7 @@ def _by_notion(found: Found) -> list[Html]:
     target = found.get("target_deo")
     limit = "" if target is None else f" The target is {100 * target:g} points."
     lead = f"{notion.name}: {notion.words}. {notion.caveat}{limit}"
+    lead = f"{lead} {without_cells(found['rates'])}".strip()
     return [section("By the notion of fairness", table(columns, rows), lead=lead, name="notion")]
 
 

@@ -26,7 +26,8 @@ def card(
     """The card as plain data, from model.json and metrics.json; `use` is the owner's own words."""
     facts = Facts(description, metrics, pd.DataFrame())
     schema, options = description["schema"], description.get("options", {})
-    shown, names = figures(facts), list(description.get("constraints", []))
+    shown, compared = figures(facts), facts.compared_names
+    names = compared
     if len(names) != len(facts.pairs):
         names = [pair.name for pair in facts.pairs]
     trained = {key: metrics.get(key) for key in ("clients", "rounds", "converged", "reason")}
@@ -39,6 +40,7 @@ def card(
             "classes": list(schema["classes"]),
         },
         "worth": metrics.get("worth"),
+        "given_away": facts.too_good,
         "intended_use": use,
         "data": {
             "name": options.get("data"),
@@ -50,7 +52,7 @@ def card(
             "pooled": list(schema.get("pooled", [])),
         },
         "fairness": {
-            "compared": list(description.get("constraints", [])),
+            "compared": compared,
             "notion": facts.notion.name,
             "means": facts.notion.words,
             "protected_class": facts.protected,
@@ -125,7 +127,10 @@ def _term(one: Mapping[str, Any]) -> Card:
     where = changed_most(one)
     return {
         "name": one["name"],
+        "class": one.get("class"),
         "importance": one["importance"],
+        "cancels": one.get("cancels", {}),
+        "weighted": one.get("weighted", "free" in one),
         "without_a_limit": one.get("free_importance"),
         "largest_change": None if where is None else where[1],
     }

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from fairsilo.report.card import Card
+from fairsilo.report.sections.terms import cancelled, importance_words
 from fairsilo.report.sections.words import notion_of
 from fairsilo.report.text import DASH, plain, plural
 
@@ -28,6 +29,7 @@ def _head(card: Card) -> list[str]:
     return [
         f"# Model card: {_text(model['answer'])}",
         *([] if why is None else [f"**Of little use.** This model is {_text(why)}."]),
+        *(f"**Given away.** {_text(one[:1].upper() + one[1:])}." for one in card["given_away"]),
         f"{_text(model['kind'])[:1].upper()}{_text(model['kind'])[1:]}, trained by fairsilo "
         f"{_text(model['fairsilo'])}. {_text(model['method'])}.",
         f"It answers with a value of {_text(model['answer'])}: "
@@ -150,21 +152,24 @@ def _groups(card: Card) -> list[str]:
 def _terms(card: Card) -> list[str]:
     if not card.get("terms"):
         return []
+    several = card["terms"][0].get("class") is not None
     rows = [
         [
             _text(one["name"]),
+            *[_text(one.get("class"))] * several,
             _number(one["importance"]),
             _number(one["without_a_limit"]),
             _number(one["largest_change"]),
         ]
         for one in card["terms"]
     ]
-    heads = ["term", "importance", "without a limit", "largest change"]
+    heads = ["term", *["class"] * several, "importance", "without a limit", "largest change"]
+    what = "score of a class is" if several else "log-odds are"
     return [
         "## Terms",
-        "The log-odds are an intercept and the sum of these terms. Importance is the standard "
-        "deviation of what a term adds, undecided rows counting most.",
-        _table(heads, rows, right=1),
+        f"The {what} an intercept and the sum of these terms. {importance_words(card['terms'])}",
+        _table(heads, rows, right=1 + several),
+        *map(_text, cancelled(card["terms"])),
     ]
 
 
@@ -204,7 +209,8 @@ def _privacy(card: Card) -> list[str]:
 def _training(card: Card) -> list[str]:
     training = card["training"]
     ended = f"{_count(training['rounds'])} rounds by {_text(training['solver'])}"
-    said = [f"{ended}; {_text(training['reason'])}.", *map(_text, card["notes"])]
+    notes = [_text(one) for one in card["notes"] if one not in card["given_away"]]
+    said = [f"{ended}; {_text(training['reason'])}.", *notes]
     return ["## Training", *said, *_made(card.get("made"))]
 
 

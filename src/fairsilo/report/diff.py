@@ -129,22 +129,26 @@ def _paired(found: Sequence[Found]) -> Html | None:
         "On the same rows",
         table(columns, rows),
         lead=(
-            f"Every run minus {first['against']}, on the same {first['rows']:,} test rows. p is "
-            "the chance of so large a change if the two models were equally good; it is not "
-            "corrected for the number of lines. A gap is the first group minus the second, so a "
-            "change of it is good or bad by its sign."
+            f"Every run minus {first['against']}, on the same {first['rows']:,} test rows"
+            f"{weighed(first)}. p is the chance of so large a change if the two models were "
+            "equally good; it is not corrected for the number of lines. A gap is the first group "
+            "minus the second, so a change of it is good or bad by its sign."
         ),
         name="paired",
     )
+
+
+def weighed(one: Found) -> str:
+    """That rows count by their weights, where they do."""
+    return ", which count by their weights" if one["weighted"] else ""
 
 
 def changes_of(one: Found) -> list[tuple[str, Any, bool]]:
     """What changed, the change, and whether it is one of rates."""
     found = [("accuracy", one["accuracy"], True), ("mean loss", one["loss"], False)]
     for gap in one["gaps"]:
-        name = compared_as(gap)
-        found.append((f"gap in rates, {name}", gap["rate"], True))
-        found.append((f"gap in losses, {name}", gap["loss"], False))
+        found.append((f"gap in rates, {gap['name']}", gap["rate"], True))
+        found.append((f"gap in losses, {gap['name']}", gap["loss"], False))
     return found
 
 

@@ -35,6 +35,6 @@ def run_page(
             *(make(facts) for make in (pays, training, settings, limits)),
         ],
         lead=lead(facts),
-        eyebrow=f"FairSilo \N{MIDDLE DOT} training report \N{MIDDLE DOT} {data}",
+        eyebrow=" \N{MIDDLE DOT} ".join(filter(None, ("FairSilo", "training report", data))),
         header=findings(facts),
     )

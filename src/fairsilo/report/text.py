@@ -10,7 +10,6 @@ MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
 UNDEFINED = "not defined for this run"
 
-_BARE = re.compile(r"-?\d+(\.\d+)?")
 
 Number = float | int | None
 
@@ -61,12 +60,6 @@ def typeset(text: str) -> str:
         return scientific(value) if value else "0"
 
     return re.sub(r"\b\d+(?:\.\d+)?e[+-]\d+\b", better, text)
-
-
-def spelled(column: str, value: str) -> str:
-    """A value as a reader understands it: of a number, true or false also the column, female=0."""
-    bare = value.lower() in ("true", "false", "yes", "no") or _BARE.fullmatch(value)
-    return f"{column}={value}" if bare else value
 
 
 def count(value: Number, *, why: str = UNDEFINED) -> str:

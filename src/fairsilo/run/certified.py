@@ -30,10 +30,12 @@ def certificate_of(
         return refuse("this method leaves one model per client, and a certificate is of one", limit)
     if test[0].tally.rows is not None:
         return refuse("its bounds are of rows that count one each, and these have weights", limit)
-    names = Names(posed.schema.groups, posed.schema.classes)
-    groups, classes = names.groups, names.classes
-    target = options.target_deo
-    rates = certify_rates(test[0].tally, posed.constraints, groups, classes, target)
+    schema = posed.schema
+    names = Names(schema.groups, schema.classes, schema.group, schema.label)
+    said, target = names.spoken, options.target_deo
+    rates = certify_rates(
+        test[0].tally, posed.constraints, said.groups, said.classes, target, hidden=test[0].hidden
+    )
     if len(posed.cell_pairs) < len(posed.constraints):
         found = refuse("of losses it is for equal opportunity between pairs of groups", limit)
     else:

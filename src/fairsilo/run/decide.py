@@ -53,19 +53,28 @@ def decided(text: str | None, problem: Problem, trained: Trained, engine: Any) -
     (model,) = trained.predictors
     assert isinstance(model, Plain)
     cut = check_decision(text)
-    how = ""
     if cut is None:
         train, _ = engine.ask(problem, Evaluate(np.asarray(model.theta), scores="both"))
         counts = train.tally.scores[:, 0].sum(axis=0)
-        if text in AIMS:
-            cell, how = best_cell(counts, AIMS[text]), f" (best {text} on the training rows)"
-        else:
-            share = float(text.removeprefix(SHARE))
-            cell = share_cell(counts, share)
-            how = f" (a share of {share:g} of the training rows)"
+        aim = AIMS.get(text)
+        share = text.removeprefix(SHARE)
+        cell = best_cell(counts, aim) if aim else share_cell(counts, float(share))
         cut = threshold_of(cell)
-    note = f"the second class is predicted from a probability of {cut:.4g} on{how}, not from 0.5"
-    return replace(trained, predictors=(replace(model, cut=cut),), notes=(*trained.notes, note))
+    return replace(trained, predictors=(replace(model, cut=cut),))
+
+
+def decision_note(text: str | None, cut: float, classes: Sequence[str]) -> list[str]:
+    """Which class is predicted from which probability on, where that was asked for."""
+    if text is None:
+        return []
+    how = f" (best {text} on the training rows)" if text in AIMS else ""
+    if text.startswith(SHARE):
+        how = f" (a share of {text.removeprefix(SHARE)} of the training rows)"
+    usual = "" if cut == HALF else " not from 0.5,"
+    return [
+        f"{classes[1]!r}, the second class, is predicted from a probability of {cut:.4g} on{how},"
+        f"{usual} and {classes[0]!r} below"
+    ]
 
 
 def cut_of(trained: Trained) -> float:

@@ -96,10 +96,11 @@ def idle_limit(options: Options, problem: Problem, outcome: Outcome) -> list[str
     if method.limits != "loss" or not exact or not gaps.size or gaps.size % len(problem.limits):
         return []
     limits = np.resize(problem.limits, gaps.size)
-    if problem.measure == "rate" and np.any(outcome.last.mu):
+    pushed = bool(np.any(outcome.last.mu))
+    if problem.measure == "rate" and pushed:
         # Rates are steps: one that is bound may end a step below its limit.
         return []
-    if not (gaps < 0.99 * limits - 1e-4).all():
+    if not (gaps < (0.99 * limits - 1e-4 if pushed else limits)).all():
         return []
     what = "loss" if limited_alone(problem) else "gap"
     return [

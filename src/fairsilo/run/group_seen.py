@@ -36,7 +36,7 @@ def compare_without(
     options: Options, problem: Problem, metrics: dict[str, Any], train: Callable[..., Any]
 ) -> None:
     """Add the figures of the same training without these columns, where it is cheap."""
-    if "group_feature" not in metrics or options.schema is not None:
+    if "group_feature" not in metrics:
         return
     method = METHODS[options.after or options.method]
     newton = problem.model.linear and problem.solver.name == "newton" and not method.own_solver

@@ -87,6 +87,11 @@ def rerun(
         raise FairSiloError(
             f"{folder} was trained under differential privacy, whose noise is never the same twice"
         )
+    if not saved.description.get("options", {}).get("data"):
+        raise FairSiloError(
+            f"{folder} was made in Python, where its rows have no name: fit the classifier again "
+            "there, and compare the models"
+        )
     told = saved.description.get("made", {})
     if told.get("started_from_sha256", "") != model_digest(start_from):
         raise FairSiloError(

@@ -30,7 +30,7 @@ from fairsilo.fairness import Constraint
 from fairsilo.method import METHODS, Trained
 from fairsilo.question import Problem
 from fairsilo.run.certified import certificate_of
-from fairsilo.run.decide import cut_of, cuts_of
+from fairsilo.run.decide import cut_of, cuts_of, decision_note
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.group_seen import group_feature
 from fairsilo.run.logged import log_metrics
@@ -86,7 +86,8 @@ def seen_here(
     pooled = options.engine == "pooled" and not method.own_solver
     single = isinstance(problem.solver, Agp) and pooled
     looked_for = isinstance(options.crossed, int) and options.crossed > 0
-    setup = SETUP_EXCHANGES + method.setup + HISTOGRAMS * problem.model.binned + looked_for
+    exact = problem.model.binned and problem.promise is None
+    setup = SETUP_EXCHANGES + method.setup + HISTOGRAMS * exact + looked_for
     return Seen(
         training or measure_training(options, prepared, problem, trained),
         [test_evidence(prepared, one, options.seed) for one in trained.predictors],
@@ -130,6 +131,7 @@ def measure(
         **({} if options.decide_at is None else {"decide_at": cut_of(trained)}),
         **cuts_of(trained, schema.groups),
         **({"tau": options.epsilon} if method.limits == "tau" else {}),
+        **({} if seen.unseen else {"unseen": False}),
         "clients": seen.clients,
         "rounds": outcome.rounds,
         "rounds_before": trained.rounds_before,
@@ -164,6 +166,7 @@ def measure(
             *idle_limit(options, problem, outcome),
             *groupless_note(training.figures, test_figures),
             *weight_note(options, test[0].tally),
+            *decision_note(options.decide_at, cut_of(trained), schema.classes),
         ],
         "by_client": training.by_client,
     }
@@ -177,6 +180,8 @@ def penalty_of(options: Options, problem: Problem) -> Metrics:
     if not isinstance(problem.penalty, Penalty):
         return {}
     by = options.strength if isinstance(options.strength, str) else "given"
+    if by == "auto" and problem.promise is not None:
+        by = "noise"
     named = zip(problem.penalty.terms, problem.penalty.strengths, strict=True)
     return {"penalty": {"by": by, "strengths": {term.name: value for term, value in named}}}
 

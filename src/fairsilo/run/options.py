@@ -275,7 +275,8 @@ class Options:
         """How many pairs of features are looked for, or which are named."""
         if self.pairs is None:
             penalised = METHODS[self.after or self.method].penalised
-            return PAIRS if penalised and self.binned else 0
+            # To find pairs would cost privacy: they are named or there are none.
+            return PAIRS if penalised and self.binned and self.dp_epsilon is None else 0
         text = str(self.pairs)
         if text.lstrip("-").isdigit():
             return int(text)

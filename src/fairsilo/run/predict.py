@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.data import build_labels, read_table, write_atomic
+from fairsilo.data.asked import only
 from fairsilo.data.columns import column
 from fairsilo.data.dialect import Dialect
 from fairsilo.predictor.committee import Committee
@@ -28,7 +29,9 @@ def score_table(
     """
     check_seed(seed)
     saved = load(folder)
-    frame = read_table(data, saved.schema, dialect or saved.dialect)
+    groups = _group_columns(saved) if _apart(saved) else ()
+    choice = only(*saved.schema.columns, *groups, *keep)
+    frame = read_table(data, saved.schema, dialect or saved.dialect, choice)
     scores = scores_of(saved, frame, seed, keep)
     warnings = [
         f"column {name!r} has {count} values that training never saw; they count as none of the "
@@ -60,6 +63,16 @@ def scores_of(
     return scores
 
 
+def _apart(saved: Saved) -> bool:
+    """Whether the run's method treats groups apart."""
+    return any(hasattr(one, "base") for one in saved.predictors)
+
+
+def _group_columns(saved: Saved) -> tuple[str, ...]:
+    """The columns that say the group."""
+    return saved.schema.group_columns or (saved.schema.group,)
+
+
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write CSV or Parquet atomically."""
     if path.suffix == ".parquet":
@@ -70,9 +83,9 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 
 def _groups(saved: Saved, frame: pd.DataFrame) -> np.ndarray:
     """Group indices for the methods that treat groups apart; the others need no group column."""
-    if not any(hasattr(one, "base") for one in saved.predictors):
+    if not _apart(saved):
         return np.zeros(len(frame), dtype=np.int64)
-    for name in saved.schema.group_columns or (saved.schema.group,):
+    for name in _group_columns(saved):
         column(frame, name)
     classes = saved.schema.classes
     known = frame.assign(**{saved.schema.label: classes[0]})

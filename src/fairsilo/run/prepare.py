@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ from fairsilo.data import (
     read_table,
     schema_of,
 )
-from fairsilo.data.columns import as_declared, column
+from fairsilo.data.asked import Asked, only
+from fairsilo.data.columns import absent, as_declared
 from fairsilo.data.declared_rows import declared_rows
-from fairsilo.data.groups import grouped_as_declared
-from fairsilo.data.infer import warn_of_codes
+from fairsilo.data.groups import grouped_as_declared, without_group
+from fairsilo.data.infer import raise_all, warn_of_codes
 from fairsilo.data.leakage import leaks, twins
-from fairsilo.data.weights import declared_weights, weighty
+from fairsilo.data.table import read_features
+from fairsilo.data.weights import declared_weights, weightless, weighty
 from fairsilo.dp import Mechanism
 from fairsilo.engine import Clientwise, Pooled, Private, silos_of
 from fairsilo.errors import FairSiloError, FairSiloWarning
@@ -138,13 +141,9 @@ def prepare(options: Options, mechanism: Mechanism | None = None) -> Prepared:
     if mechanism is None:
         rows = len(frame)
         frame, weight = weighty(frame, options.weight)
-        if len(frame) < rows:
-            warnings.warn(
-                f"{rows - len(frame):,} of {rows:,} rows have the weight 0 ({options.weight}): "
-                "they are left out, of training and of test",
-                FairSiloWarning,
-                stacklevel=2,
-            )
+        if options.weight is not None and len(frame) < rows:
+            told = weightless(rows, len(frame), options.weight)
+            warnings.warn(told, FairSiloWarning, stacklevel=2)
         y, s = build_labels(frame, schema)
         client, names = share_out(frame, y, options, protected[0])
         owner = owners(frame, options)
@@ -250,22 +249,28 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
                 f"`protected_class` (the named data sets are {', '.join(DATASETS)})"
             )
     declared = None if options.schema is None else _declared(options)
-    frame = read_table(options.data, declared, options.dialect)
-    if Path(options.data).is_dir():
+    folder = Path(options.data).is_dir()
+    if folder:
         dealt = options.clients is not None or options.partition != "iid"
         if dealt or options.client is not None:
             raise FairSiloError(
                 f"{options.data} is a folder with one file per client: leave out `client`, "
                 "`clients` and `partition`"
             )
+    if declared is None:
+        frame, remarks = read_features(
+            options.data, partial(_asked, options), None, options.dialect
+        )
+    else:
+        roles = (options.client, options.split, options.weight)
+        choice = only(*declared.columns, *declared.vocabularies, *roles)
+        frame = read_table(options.data, declared, options.dialect, choice)
+    if folder:
         files = tuple(frame[CLIENT_COLUMN].cat.categories) if options.dp_epsilon else ()
         options = replace(options, client=CLIENT_COLUMN, client_names=files)
     assert options.label is not None
     assert options.group is not None
     if declared is not None:
-        for name in COLUMNS:
-            if getattr(options, name):
-                raise FairSiloError(f"`{name}` is in the file {options.schema}: leave it out")
         return frame, declared, options
     frame = as_declared(frame, options.category, options.number)
     by = one_or_more("group", options.group, tuple(frame.columns))
@@ -273,10 +278,13 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
         frame,
         label=options.label,
         group=by[0],
-        exclude=left_out(frame, options),
+        exclude=[
+            name for name in left_out([*frame.columns, *options.features], options) if name in frame
+        ],
         drop_group=options.drop_group and len(by) == 1,
         told=(*options.category, *options.number),
         groupless=options.groupless == "train",
+        remarks=remarks,
     )
     if len(by) > 1:
         schema = _grouped(schema, frame, by, options)
@@ -284,7 +292,7 @@ def read(options: Options) -> tuple[pd.DataFrame, Schema, Options]:
     return frame, schema, options
 
 
-def left_out(frame: pd.DataFrame, options: Options) -> list[str]:
+def left_out(names: Sequence[str], options: Options) -> list[str]:
     """The columns that are no features: those that say who, which part, or nothing by choice."""
     roles = (options.client, options.split, options.weight, *options.drop)
     named = [name for name in roles if name is not None]
@@ -292,10 +300,24 @@ def left_out(frame: pd.DataFrame, options: Options) -> list[str]:
         for name in options.features:
             if name in {*named, options.label}:
                 raise FairSiloError(f"column {name!r} is in `features` and is no feature: name one")
-            column(frame, name)
+            if name not in names:
+                raise FairSiloError(absent(name, names))
         kept = {*options.features, options.label}
-        named += [name for name in frame.columns if name not in kept]
+        named += [name for name in names if name not in kept]
     return list(dict.fromkeys(named))
+
+
+def _asked(options: Options, names: Sequence[str]) -> Asked:
+    """The features, and what says class, group, holder, part and weight."""
+    assert options.group is not None
+    by = one_or_more("group", options.group, names)
+    roles = (options.label, *by, options.client, options.split, options.weight)
+    told = (*options.category, *options.number)
+    named = [name for name in (*roles, *told, *options.features, *options.drop) if name is not None]
+    raise_all([absent(name, names) for name in dict.fromkeys(named) if name not in names])
+    features = {*names} - {*left_out(names, options)}
+    kept = {name for name in (*roles, *told) if name is not None}
+    return Asked(features | kept, features - kept)
 
 
 def is_named(options: Any, *fixed: str) -> bool:
@@ -319,6 +341,9 @@ def is_named(options: Any, *fixed: str) -> bool:
 def _declared(options: Options) -> Schema:
     """The schema of `schema`, which must be about the columns that the options name."""
     assert options.schema is not None
+    for name in COLUMNS:
+        if getattr(options, name):
+            raise FairSiloError(f"`{name}` is in the file {options.schema}: leave it out")
     schema = read_schema(options.schema)
     group = ",".join(schema.group_columns) or schema.group
     for name, value in (("label", schema.label), ("group", group)):
@@ -333,7 +358,7 @@ def _declared(options: Options) -> Schema:
             f"column {both.pop()!r} says who holds a row, which are for testing or what they "
             f"weigh, so it cannot be a feature: take it out of {options.schema}"
         )
-    return schema
+    return without_group(schema) if options.drop_group else schema
 
 
 def _grouped(

@@ -12,6 +12,7 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.data import DATASETS
 from fairsilo.dp import Budget, Ledger, Mechanism
+from fairsilo.dp.budget import accountant
 from fairsilo.engine import Private
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate import Tally
@@ -23,6 +24,7 @@ from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Outcomes, Problem
 from fairsilo.question.cells import reach
 from fairsilo.run.again import noted
+from fairsilo.run.crossing import named
 from fairsilo.run.decide import cut_of, decided
 from fairsilo.run.endings import ending
 from fairsilo.run.measure import Metrics, Training, measure, seen_here
@@ -56,11 +58,16 @@ class Released:
 def mechanism_of(options: Options) -> Mechanism:
     """The clients' noise and their ledgers; how many clients there are is known later."""
     assert options.dp_epsilon is not None
+    accountant()  # whether it is installed is said before the work, not after it
     return Mechanism(Ledger(Budget(options.dp_epsilon, options.dp_delta)), 1, 1)
 
 
-def begin(options: Options, prepared: Prepared, mechanism: Mechanism) -> tuple[Problem, Private]:
-    """Release the counts; the problem with the solver that noise makes of it."""
+def begin(
+    options: Options, prepared: Prepared, mechanism: Mechanism
+) -> tuple[Problem, Prepared, Private]:
+    """Release the counts; the problem with its penalty, its rows with the pairs that are named."""
+    if isinstance(pairs := options.crossed, tuple):
+        prepared = prepared.crossed(named(pairs, prepared))
     engine = prepared.engine(options, mechanism)
     assert isinstance(engine, Private)
     problem = plan(options, prepared)
@@ -68,7 +75,7 @@ def begin(options: Options, prepared: Prepared, mechanism: Mechanism) -> tuple[P
     if METHODS[options.method].limited:
         noise = engine.deviation(1.0, problem.promise.plan.counts)
         check_counts(prepared, engine.counts(problem), noise)
-    return settle(options, prepared, problem, engine).problem, engine
+    return settle(options, prepared, problem, engine).problem, prepared, engine
 
 
 def execute_private(options: Options, watch: Watch | None = None) -> Run:
@@ -81,7 +88,7 @@ def execute_private(options: Options, watch: Watch | None = None) -> Run:
     mechanism = mechanism_of(options)
     prepared = prepare(options, mechanism)
     started = time.perf_counter()
-    problem, engine = begin(options, prepared, mechanism)
+    problem, prepared, engine = begin(options, prepared, mechanism)
     trained = noted(options, METHODS[options.method](problem, engine, watch))
     trained = decided(options.decide_at, problem, trained, engine)
     theta = trained.outcome.theta

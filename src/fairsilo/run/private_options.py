@@ -36,10 +36,10 @@ def check_private(options: Options, dp_epsilon: float) -> None:
             f"`method` {options.method} has no differential privacy: use one of {private}, or "
             "leave out `dp_epsilon`"
         )
-    if options.binned:
+    if options.pairs is not None and options.crossed and isinstance(options.crossed, int):
         raise FairSiloError(
-            f"`model` {options.model} has no differential privacy yet, because its steps are "
-            "found from exact counts: use `model` lr"
+            f"`pairs` {options.pairs} are found from exact sums, which `dp_epsilon` forbids: name "
+            "them, such as age:hours, or leave it out"
         )
     if options.estimator == "mean":
         raise FairSiloError(
@@ -47,8 +47,9 @@ def check_private(options: Options, dp_epsilon: float) -> None:
             "at will: with `dp_epsilon` use `estimator` pooled"
         )
     solver = options.solver_name
-    if solver == "lbfgs" or (solver == "newton" and options.model != "lr"):
-        other = "newton or agp" if options.model == "lr" else "agp"
+    curved = options.model == "lr" or options.binned
+    if solver == "lbfgs" or (solver == "newton" and not curved):
+        other = "newton or agp" if curved else "agp"
         raise FairSiloError(
             f"`solver` {solver} does not train {options.model} under noise: with "
             f"`dp_epsilon` use `solver` {other}"

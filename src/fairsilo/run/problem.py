@@ -15,20 +15,35 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.data import Encoder, Schema, pool
 from fairsilo.data.binned import MOST_PARAMETERS, Binned, Histograms
-from fairsilo.data.bounded import bounds_of, encoder_of_sums, sensitivity
+from fairsilo.data.bounded import (
+    bounds_of,
+    encoder_in_steps,
+    encoder_of_sums,
+    histogram_sensitivity,
+    sensitivity,
+)
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.groups import pooled_index
 from fairsilo.data.steps import Steps, first_grid, second_grid
 from fairsilo.data.weights import class_weights
 from fairsilo.dp import Budget, Clip, Plan, Split
 from fairsilo.errors import FairSiloError
+from fairsilo.evaluate.certificate import Names
 from fairsilo.fairness import Constraint, Dgeo, Totals, check_defined
 from fairsilo.fairness.words import describe
 from fairsilo.method import METHODS
 from fairsilo.model import MODELS
-from fairsilo.question import Columns, Counts, Histogram, NoisyColumns, Problem
+from fairsilo.question import (
+    Columns,
+    Counts,
+    Histogram,
+    NoisyColumns,
+    NoisyHistogram,
+    Problem,
+)
 from fairsilo.question.base import Promise
 from fairsilo.run.constraints import Compared, compare, groups_of
+from fairsilo.run.counted import curvature_of
 from fairsilo.run.local_options import SOLVER, work_of
 from fairsilo.run.options import Options
 from fairsilo.solver import SOLVERS, Newton, Solver
@@ -39,6 +54,9 @@ WITH_PENALTIES = 1e-9
 """Newton's ridge where the parameters are penalised."""
 PRIVATE_ROUNDS = {"newton": 6, "agp": 1000}
 """Rounds under differential privacy, where every one costs noise."""
+PRIVATE_ROUNDS_OF_STEPS = 15
+"""Newton's of a model with steps, whose curvature is known roughly: chosen, as all settings of
+private steps, on validation rows of ADULT."""
 LOCAL_ROUNDS = 200
 """Rounds with local epochs, which do the work of many."""
 LARGEST_MATRIX = {"lr": 2_000, "mlp": 400, "additive": MOST_PARAMETERS}
@@ -90,6 +108,12 @@ class Posed:
     def describe(self, constraint: Constraint) -> str:
         """A constraint in words: "Female - Male in >50K"."""
         return describe(constraint, self.schema.groups, self.schema.classes)
+
+    def spoken(self, constraint: Constraint) -> str:
+        """The same as a reader understands it: "female=0 - female=1 in good=1"."""
+        schema = self.schema
+        names = Names(schema.groups, schema.classes, schema.group, schema.label).spoken
+        return describe(constraint, names.groups, names.classes)
 
 
 def pose(
@@ -155,7 +179,12 @@ def fit_encoder(
         encoder = Encoder.fit(schema, engine.ask(problem, Columns()))
         return _in_steps(problem, encoder, engine) if problem.model.binned else (encoder, ())
     bounds_of(schema)
-    noise = engine.deviation(sensitivity(schema), problem.promise.plan.encoder)
+    multiplier = problem.promise.plan.encoder
+    if problem.model.binned:
+        noise = engine.deviation(histogram_sensitivity(schema), multiplier)
+        counts = engine.ask(problem, NoisyHistogram())
+        return encoder_in_steps(schema, counts, noise, problem.model.outputs)
+    noise = engine.deviation(sensitivity(schema), multiplier)
     return encoder_of_sums(schema, engine.ask(problem, NoisyColumns()), noise), ()
 
 
@@ -198,7 +227,7 @@ def unencoded(options: Options, schema: Schema) -> Problem:
         seed=options.seed,
         groups=len(schema.groups),
         schema=schema,
-        promise=promise_of(options),
+        promise=promise_of(options, schema),
         weighted=options.weight is not None,
     )
 
@@ -215,6 +244,7 @@ def plan(options: Options, posed: Posed) -> Problem:
     proxy = options.target_by == "proxy" and not method.decides
     target = options.target_deo if proxy else None
     limit = options.epsilon if posed.epsilon is None else posed.epsilon
+    known = options.dp_epsilon is not None and posed.rows
     costs = options.class_weight and class_weights(options.class_weight, posed.schema.classes)
     return Problem(
         model=model,
@@ -227,7 +257,8 @@ def plan(options: Options, posed: Posed) -> Problem:
         groups=len(posed.schema.groups),
         hidden=posed.group_columns,
         schema=posed.schema,
-        promise=promise_of(options),
+        promise=promise_of(options, posed.schema),
+        curvature=curvature_of(posed.encoder, posed.rows, model) if known else None,
         measure="loss" if target is None else "rate",
         target=options.target_deo if method.decides else None,
         work=work_of(options),
@@ -256,7 +287,7 @@ def solver_name(options: Options, parameters: int) -> str:
     if work_of(options) is not None:
         return SOLVER
     if options.dp_epsilon is not None:
-        return "newton" if options.model == "lr" else "agp"
+        return "newton" if options.model == "lr" or options.binned else "agp"
     return "newton" if parameters <= LARGEST_MATRIX.get(options.model, 400) else "lbfgs"
 
 
@@ -283,11 +314,12 @@ def rounds_of(options: Options, solver: str) -> int:
     if work_of(options) is not None:
         return LOCAL_ROUNDS
     if options.dp_epsilon is not None:
-        return PRIVATE_ROUNDS.get(solver, 1000)
+        stepped = options.binned and solver == "newton"
+        return PRIVATE_ROUNDS_OF_STEPS if stepped else PRIVATE_ROUNDS.get(solver, 1000)
     return METHODS[options.after or options.method].rounds or ROUNDS.get(solver, 300)
 
 
-def promise_of(options: Options) -> Promise | None:
+def promise_of(options: Options, schema: Schema) -> Promise | None:
     """Differential privacy as the options plan it."""
     if options.dp_epsilon is None:
         return None
@@ -295,7 +327,24 @@ def promise_of(options: Options) -> Promise | None:
     budget = Budget(options.dp_epsilon, options.dp_delta)
     rounds = rounds_of(options, solver)
     shares = Split(*options.dp_split)
-    return Promise(Plan.of(budget, shares, rounds, solver == "newton"), Clip(options.dp_clip))
+    curvature = solver == "newton" and not options.binned
+    plan = Plan.of(budget, shares, rounds, curvature)
+    return Promise(plan, Clip(options.dp_clip * _longest(options, schema)))
+
+
+def _longest(options: Options, schema: Schema) -> float:
+    """The unit of `dp_clip`: 1, or half the longest gradient of a row of steps, which all have a
+    one for the intercept and for every term.
+
+    The gradient is that input times the probabilities minus the row's class. These are at most 1
+    long with one output, sqrt 2 with several.
+    """
+    if not options.binned:
+        return 1.0
+    pairs = options.crossed
+    terms = len(schema.features) + (0 if isinstance(pairs, int) else len(pairs))
+    outputs = 1 if len(schema.classes) == 2 else 2
+    return float(np.sqrt((1 + terms) * outputs) / 2)
 
 
 def check_rows(options: Options, posed: Posed, totals: Totals) -> None:

@@ -4,12 +4,15 @@ auto         by AIC, as the fit without a limit goes (`solver.strengths`); then 
              limit starts from the optimum of that fit
 validation   of a few strengths the one with the lowest loss on rows that each silo sets aside
 
+Under differential privacy the model's own default is neither: the noise decides (`run.penalty`).
+
 Pairs are found at the optimum of the curves without a limit. The encoder then has more columns, so
 that silos learn a new one, and the fit goes on from where it stood with the strengths it had.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -26,7 +29,7 @@ from fairsilo.run.choices import FEWEST_ROUNDS
 from fairsilo.run.crossing import named, strongest
 from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import BY_AIC, Options
-from fairsilo.run.penalty import first_penalty
+from fairsilo.run.penalty import by_noise, first_penalty
 from fairsilo.run.problem import Posed, plan
 from fairsilo.solver import Newton, Order, Outcome, Status
 from fairsilo.solver.penalty import Penalty
@@ -136,6 +139,10 @@ def _penalised(
         return Settled(problem)
     weight = engine.count(problem).in_objective(problem.class_weight)
     penalty = first_penalty(posed, problem, weight)
+    if strength == "auto" and problem.promise is not None:
+        trained = problem if METHODS[options.method].limited else unconstrained(problem)
+        noise = engine.noise(trained) * weight / math.sqrt(problem.rounds)
+        return Settled(replace(problem, penalty=by_noise(penalty, noise)))
     if strength == "auto":
         return _by_aic(problem, penalty, engine, before)
     if strength == "validation" and not isinstance(before, Penalty):

@@ -43,7 +43,7 @@ def tallies_of_clients(
         )
         found.append(
             [
-                _with_claims(tally, next(own), part.x, part.y, part.s, prepared, part.weight)
+                with_claims(tally, next(own), part.x, part.y, part.s, prepared, part.weight)
                 for tally, part in zip(tallies, federation.parts(), strict=True)
             ]
         )
@@ -60,7 +60,7 @@ def test_evidence(prepared: Prepared, predictor: Predictor, seed: int) -> Eviden
     owner = np.zeros_like(y) if prepared.test_client is None else prepared.test_client
     shape = {"groups": len(schema.groups), "classes": len(schema.classes)}
     tallies = (
-        _with_claims(
+        with_claims(
             replace(
                 Tally.of(y[of], s[of], predicted[of], said.lost[of], **shape, weight=u),
                 scores=counted(said.chances[of], y[of], s[of], shape["groups"], u),
@@ -89,10 +89,10 @@ def tally_of(
     groups, classes = len(prepared.schema.groups), len(prepared.schema.classes)
     labels, losses = predictor.labels(x, s, seed), predictor.losses(x, y, s)
     tally = Tally.of(y, s, labels, losses, groups=groups, classes=classes, weight=weight)
-    return _with_claims(tally, predictor, x, y, s, prepared, weight)
+    return with_claims(tally, predictor, x, y, s, prepared, weight)
 
 
-def _with_claims(
+def with_claims(
     tally: Tally,
     predictor: Predictor,
     x: Table,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairsilo.data import Encoder
+from fairsilo.data.leakage import SEEN
 from fairsilo.engine import Clientwise, Engine
 from fairsilo.errors import FairSiloWarning
 from fairsilo.method import METHODS, Trained
@@ -148,7 +149,8 @@ def execute(
     problem = settled.problem
     trained = decided(options.decide_at, problem, train(options, settled, engine, watch), engine)
     seconds = time.perf_counter() - started
-    seen = seen_here(options, prepared, problem, trained)
+    doubled = any(SEEN in str(one.message) for one in told)
+    seen = replace(seen_here(options, prepared, problem, trained), unseen=not doubled)
     metrics = measure(options, prepared, problem, trained, seen, seconds)
     metrics["notes"] += (said := [str(one.message) for one in told])
     log_notes(said)

@@ -8,7 +8,7 @@ and costs one round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from fairsilo.arrays import Array, traced
@@ -110,6 +110,10 @@ class Lbfgs:
     rho: float = 1.0
     rho_max: float = 1e6
     patience: int = 30
+    # Not in the name by which results are stored: they are of before it (docs/results.md).
+    reach: float = field(default=1.0, repr=False)
+    """No trial is further away, in any parameter, than `reach` times 1 + the largest parameter:
+    longer ones are rejected anyway, at points at which silos may not answer."""
 
     def init(self, theta0: Array, epsilon: Array) -> LbfgsState:
         """The first trial is theta0 itself, which is always accepted."""
@@ -196,6 +200,8 @@ class Lbfgs:
             + merit(sums.loss, linear, state.epsilon, rho)
             - merit(sums.loss, sums.d, state.epsilon, rho)
         )
+        farthest = self.reach * (1 + xp.max(xp.abs(theta)))
+        length = xp.minimum(1.0, farthest / xp.maximum(xp.max(xp.abs(direction)), 1e-300))
         residual = kkt_residual(sums.grad + sums.jac.T @ mu, sums.d, mu, state.epsilon)
         record = Record(
             sums.loss,
@@ -212,7 +218,7 @@ class Lbfgs:
             sums=sums,
             memory=memory,
             direction=direction,
-            length=xp.ones_like(state.length),
+            length=length,
             slope=slope,
             rho=rho,
             record=record,

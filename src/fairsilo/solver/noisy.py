@@ -9,6 +9,10 @@ Because of the noise it differs in three ways:
              the last estimate, moved along J to the new point, 1 - gain
     no merit  a comparison of two noisy losses would reject good steps, and each costs budget
 
+Where the curvature follows from counts of columns that may go together (`counted`), it can be too
+small along a step. Two gradients tell: if theirs grew by more along the last step than B and the
+noise explain, B is stretched by that much from then on.
+
 It runs all the rounds that the budget was planned for.
 """
 
@@ -44,6 +48,10 @@ class NoisyState:
     jac: Array
     moved: Array
     """The last step."""
+    grad: Array
+    """The gradient of L before it."""
+    stretch: Array
+    """How many times B is the curvature as given."""
     epsilon: Array
     k: Array
     status: Array
@@ -65,6 +73,8 @@ class Noisy:
     gain: float = 0.5
     rho: float = 1.0
     """The largest multiplier."""
+    counted: bool = False
+    """Whether the curvature follows from counts; then a penalty holds what noise drowns."""
 
     @property
     def tolerance(self) -> float:
@@ -74,6 +84,8 @@ class Noisy:
     @property
     def ridge(self) -> float:
         """The number added to every eigenvalue of the curvature."""
+        if self.counted:
+            return 4 * self.noise
         return max(1e-3 * self.scale, 8 * self.noise * math.sqrt(self.scale))
 
     def init(self, theta0: Array, epsilon: Array) -> NoisyState:
@@ -86,6 +98,8 @@ class Noisy:
             d=none,
             jac=xp.zeros((epsilon.shape[0], theta0.shape[0]), theta0.dtype),
             moved=xp.zeros_like(theta0),
+            grad=xp.zeros_like(theta0),
+            stretch=xp.ones((), theta0.dtype),
             epsilon=epsilon,
             k=xp.zeros((), xp.int32),
             status=xp.array(Status.RUNNING, xp.int32),
@@ -106,7 +120,8 @@ class Noisy:
         jac = (1 - gain) * state.jac + gain * sums.jac
 
         values, vectors = eigh((sums.hess + sums.hess.T) / 2)
-        bent = xp.maximum(values, 0) + self.ridge
+        stretch = self._stretch(state, sums)
+        bent = stretch * xp.maximum(values, 0) + self.ridge
         g, j = vectors.T @ sums.grad, jac @ vectors
         over = j / bent
         rho = xp.asarray(self.rho, d.dtype)
@@ -123,5 +138,17 @@ class Noisy:
         status = xp.where(settled, Status.CONVERGED, Status.RUNNING)
         status = xp.where(finite, status, Status.DIVERGED).astype(xp.int32)
         return NoisyState(
-            state.theta + moved, mu, d, jac, moved, state.epsilon, state.k + 1, status, record
-        )
+            state.theta + moved, mu, d, jac, moved, sums.grad, stretch,
+            state.epsilon, state.k + 1, status, record,
+        )  # fmt: skip
+
+    def _stretch(self, state: NoisyState, sums: Sums) -> Array:
+        """How many times the curvature must be what is given, by the last two gradients."""
+        if not self.counted or sums.hess is None:
+            return state.stretch
+        xp, moved = library(state.theta), state.moved
+        given = moved @ sums.hess @ moved
+        noise = 2 * math.sqrt(2) * self.noise * xp.sqrt(moved @ moved)
+        seen = moved @ (sums.grad - state.grad) - noise
+        # Before the first step nothing is seen.
+        return xp.maximum(state.stretch, seen / xp.where(given > 0, given, 1.0))

@@ -8,7 +8,8 @@ which is smooth, and the offsets are renewed from the true gaps as it comes near
 that problem (restarted there, which costs no round). At the end grad L + sum_k mu_k grad q_k = 0
 to the inner solver's tolerance, every true gap is within its limit, and mu_k is zero unless the
 true gap is at most `width` below it: an equilibrium of the game of Cotter, Jiang and Sridharan
-(2019). Where rates have larger steps than that, the width is doubled every few renewals.
+(2019). Where rates have larger steps than that, the width is doubled every few renewals, up to
+eight times the first; a solution further below its limit than that is not called one.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from fairsilo.solver.base import Order, Query, Record, Status, Sums, choose, vio
 
 LEAST, MOST = 0.4, 2.5
 """Bounds of how much faster the true gap moves than the surrogate's."""
-PATIENCE, EVERY = 6, 3
+PATIENCE, EVERY = 3, 2
 """After so many renewals of the offsets the width is doubled, and then every so many."""
+DOUBLINGS = 3
+"""At most."""
 LONGEST = 60
 """After so many renewals the solver gives up."""
 
@@ -190,7 +193,7 @@ class Rates:
     def _width(self, epsilon: Array, renewals: Array) -> Array:
         xp = library(epsilon)
         doubled = xp.maximum(renewals - PATIENCE, 0) // EVERY
-        return xp.minimum(self.width * 2.0 ** xp.minimum(doubled, 30), epsilon)
+        return xp.minimum(self.width * 2.0 ** xp.minimum(doubled, DOUBLINGS), epsilon)
 
     def _aim(self, epsilon: Array, renewals: Array) -> Array:
         """The middle of what counts as at the limit."""

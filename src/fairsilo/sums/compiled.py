@@ -49,6 +49,8 @@ SMALLEST = 1024
 """But at least so many rows."""
 LARGEST_MATRIX = 1 << 27
 """Bytes of the largest dense matrix that is made of codes."""
+LARGEST_MATRICES = 1 << 33
+"""The same for many tables on a GPU, which takes codes table by table and matrices at once."""
 UNROLLED = 5
 """Rounds of gradients that a GPU is given at a time: it waits for the host only between them."""
 
@@ -83,8 +85,10 @@ class Compiled:
         table: Table = placed(x, self.dtype)
         if not isinstance(table, Coded):
             return table
-        shared = x.ndim == 2 and self.model.only_multiplies and jax.default_backend() == "cpu"
-        large = math.prod(table.shape) * self.dtype.itemsize > LARGEST_MATRIX
+        cpu, many = jax.default_backend() == "cpu", x.ndim > 2
+        shared = not many and self.model.only_multiplies and cpu
+        most = LARGEST_MATRICES if many and not cpu else LARGEST_MATRIX
+        large = math.prod(table.shape) * self.dtype.itemsize > most
         return table if shared or large else table.matrix()
 
     def solve(

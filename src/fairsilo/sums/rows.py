@@ -34,6 +34,8 @@ from fairsilo.sums.coded import Placed, Table, gram, placed
 
 Answer = Callable[["Rows", Query], Sums]
 
+BLOCK = 1 << 14
+"""Rows whose matrix a silo makes at a time."""
 LONG, PIECE = 8192, 512
 """Rows that make a table long, and rows of the pieces that a GPU cuts it into."""
 
@@ -127,8 +129,18 @@ def row_sums(
     return Sums(loss, d, grads[0], grads[1:], hess)
 
 
-compiled_sums = jax.jit(row_sums, static_argnames=("model", "order", "measure"))
-"""`row_sums` as a program: what a silo answers with."""
+@partial(jax.jit, static_argnames=("model", "order", "measure"))
+def compiled_sums(
+    model: Model, order: Order, rows: Rows, query: Query, measure: Measure = "loss"
+) -> Sums:
+    """`row_sums` as a program: what a silo answers with.
+
+    A model that takes no codes gets the matrix in blocks: all of it would not fit in memory.
+    """
+    answer = partial(row_sums, model, order, measure=measure)
+    if isinstance(rows.x, Placed) and not model.only_multiplies:
+        return in_blocks(answer, rows, query, BLOCK)
+    return answer(rows, query)
 
 
 @partial(jax.jit, static_argnames="model")

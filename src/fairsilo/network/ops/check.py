@@ -23,7 +23,7 @@ from fairsilo.network.approval import confirmed
 from fairsilo.network.audit_columns import check_columns
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import read
-from fairsilo.network.rows import split_rows
+from fairsilo.network.rows import split_rows, weightless_of
 from fairsilo.network.settings import Settings
 from fairsilo.network.silo import privacy_conflict
 from fairsilo.network.table import read_rows
@@ -83,7 +83,7 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
     _ledger(settings, problems)
     _budget(settings, agreed, findings)
     try:
-        frame = read_rows(settings, agreed.table)
+        frame = read_rows(settings, agreed.table, agreed.split, agreed.weight)
     except FairSiloError as error:
         problems.append(str(error))
         return findings
@@ -221,8 +221,9 @@ def _sizes(
     groups = agreed.table.group_columns or (agreed.table.group,)
     if agreed.dp is None:
         findings.remarks += leaks(train.frame, agreed.table, train.y, groups)
+    findings.remarks += weightless_of(len(frame), train, test, agreed)
     left_out = len(frame) - len(train.y) - len(test.y)
-    if left_out:
+    if left_out and agreed.dp is not None:
         findings.remarks.append(
             f"{left_out} rows are of no class or group that the federation file knows, or are "
             "neither for training nor for testing: they count as none"

@@ -33,12 +33,13 @@ class Node:
 
     online: bool
     seen: float
-    """When it was heard of last, in seconds since 1970; 0: never."""
+    """When it was heard of last, in seconds since 1970; 0: never. Of one that is not online: since
+    when the SuperLink takes it for gone, at once where it ended, else after its silence."""
 
 
 def nodes(space: Workspace) -> dict[str, Node]:
     """The registered silos by name."""
-    named = silo_names(space.agreed)
+    named = silo_names(space.agreed.parties)
     with _client(space) as client:
         from flwr.proto.control_pb2 import ListNodesRequest
 
@@ -47,9 +48,11 @@ def nodes(space: Workspace) -> dict[str, Node]:
     for node in found:
         name = named(node)
         if name is not None and node.status != "unregistered":
-            # Said nowhere: it counts as online until this long after its last heartbeat.
-            seen = node.online_until - PATIENCE * node.heartbeat_interval
-            known[name] = Node(node.status == "online", max(seen, 0.0))
+            online, seen = node.status == "online", node.online_until
+            if online:
+                # Said nowhere: it counts as online until this long after its last heartbeat.
+                seen -= PATIENCE * node.heartbeat_interval
+            known[name] = Node(online, max(seen, 0.0))
     return known
 
 
@@ -71,6 +74,24 @@ def register_key(space: Workspace, name: str) -> None:
         from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
         client.RegisterNode(RegisterNodeRequest(public_key=public_key_to_bytes(key), name=name))
+
+
+def unregister_former(space: Workspace) -> list[str]:
+    """Have it refuse the keys that only earlier federation files have; whose they were."""
+    known = silo_names(space.agreed.parties)
+    former = [silo_names(parties) for parties in space.earlier]
+    gone: list[str] = []
+    if not former:
+        return gone
+    with _client(space) as client:
+        from flwr.proto.control_pb2 import ListNodesRequest, UnregisterNodeRequest
+
+        for node in client.ListNodes(ListNodesRequest()).nodes_info:
+            names = [name for named in former if (name := named(node))]
+            if names and known(node) is None and node.status != "unregistered":
+                client.UnregisterNode(UnregisterNodeRequest(node_id=node.node_id))
+                gone.append(names[0])
+    return gone
 
 
 def start_run(space: Workspace, config: dict[str, Any], simulation: int = 0) -> str:

@@ -161,6 +161,8 @@ def _once(
         run = submit(space, config)
         follow(space, run, config.out, watch, alive, config.progress)
     except KeyboardInterrupt:
+        with contextlib.suppress(FairSiloError):
+            Progress(config.progress).say({"event": "stopping"})
         if run:
             stop_run(space, run)
         with contextlib.suppress(FairSiloError):

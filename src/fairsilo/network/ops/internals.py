@@ -71,7 +71,7 @@ CONTROL = {
     "flwr.common.serde": ("fab_to_proto", "user_config_to_proto"),
     "flwr.proto.control_pb2": (
         *("ListNodesRequest", "ListRunsRequest", "RegisterNodeRequest"),
-        *("StartRunRequest", "StopRunRequest"),
+        *("StartRunRequest", "StopRunRequest", "UnregisterNodeRequest"),
     ),
     "flwr.supercore.control": ("ControlHttpClient",),
     "flwr.supercore.error": ("FlowerError",),
@@ -83,12 +83,15 @@ who is connected and how a run ended."""
 STATE = "flwr.supercore.corestate.sql_corestate", "SqlCoreState", "_cleanup_expired_task_tokens"
 """The SuperLink's database and its tidying; a task expires a minute after its last sign of life."""
 WHOLE = {
-    "flwr.superlink.servicer.fleet.fleet_handlers": ("pull_messages", "push_messages"),
+    "flwr.superlink.servicer.fleet.fleet_handlers": (
+        *("pull_messages", "push_messages", "push_object"),
+    ),
     "flwr.superlink.servicer.runtime.runtime_handlers": ("pull_messages", "push_messages"),
     "flwr.supernode.servicer.runtime.runtime_handlers": ("pull_messages", "push_messages"),
     "flwr.supernode.fleet_http_client": ("FleetHttpClient",),
     "flwr.supercore.inflatable.inflatable_object": (
         *("get_all_nested_objects", "iterate_object_tree", "no_object_id_recompute"),
+        "is_valid_sha256_hash",
     ),
     "flwr.proto.message_pb2": ("ConfirmMessageReceivedResponse", "PullObjectResponse"),
 }

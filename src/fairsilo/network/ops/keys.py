@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.secagg.keys import PASSPHRASE, is_locked, load_node_key, read_public_key
 
 if TYPE_CHECKING:
-    from fairsilo.network.federation_file import FederationFile
+    from fairsilo.network.member import Member
 
 
 def make_key(private: Path, name: str, passphrase: str = "") -> str:
@@ -115,11 +115,10 @@ def write_secret(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
-def silo_names(agreed: FederationFile) -> Callable[[Any], str | None]:
+def silo_names(parties: Iterable[Member]) -> Callable[[Any], str | None]:
     """Says which silo or witness a Flower node is: by its public key, None for any other node."""
     known = {
-        read_public_key(one.name, one.public_key).public_numbers(): one.name
-        for one in agreed.parties
+        read_public_key(one.name, one.public_key).public_numbers(): one.name for one in parties
     }
 
     def name(node: Any) -> str | None:

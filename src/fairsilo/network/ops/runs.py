@@ -11,7 +11,14 @@ from pathlib import Path
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA
-from fairsilo.network.ops.control import Refused, register_key, start_run, stop
+from fairsilo.network.ops.control import (
+    Refused,
+    nodes,
+    register_key,
+    start_run,
+    stop,
+    unregister_former,
+)
 from fairsilo.network.ops.processes import listens
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import AUDIT_PROGRESS, PROGRESS, Progress
@@ -19,6 +26,8 @@ from fairsilo.progress import AUDIT_PROGRESS, PROGRESS, Progress
 CONNECTION = "federation"
 SIMULATION = "simulation"
 """How FLWR_HOME names the connection to the SuperLink, and the one to a simulation here."""
+DATABASE = "superlink.db"
+"""In the working folder: the SuperLink's list of keys and runs."""
 LAST = "last-run.json"
 """In the working folder: where the run that was started last is written."""
 PATIENCE = 120.0
@@ -81,7 +90,10 @@ def home(space: Workspace) -> Path:
 
 
 def register(space: Workspace, patience: float = 2.0) -> None:
-    """Tell the SuperLink the silos' public keys, tried again for `patience` seconds."""
+    """Tell the SuperLink the silos' public keys, tried again for `patience` seconds.
+
+    Keys of earlier federation files are refused from then on.
+    """
     names, deadline = [one.name for one in space.agreed.parties], time.monotonic() + patience
     while not controlled(space):
         if time.monotonic() > deadline:
@@ -99,6 +111,13 @@ def register(space: Workspace, patience: float = 2.0) -> None:
                     why = f"silo {name}'s key was not registered: {error}"
                     raise FairSiloError(why) from None
             time.sleep(0.5)
+    # First: whoever left is refused also where somebody else came back.
+    unregister_former(space)
+    if back := sorted(set(names) - set(nodes(space))):
+        raise FairSiloError(
+            f"{' and '.join(back)} left and came back with the same key, and Flower takes no key "
+            f"twice: end the SuperLink, remove {space.folder / DATABASE}, start it, register again"
+        )
 
 
 def submit(space: Workspace, config: RunConfig) -> str:

@@ -57,7 +57,7 @@ class SiloHealth:
     def __call__(self) -> Health:
         """The silo's health now."""
         self.tally.look()
-        waiting = len(approval.read(self.settings)["waiting"])
+        waiting = len(approval.waiting(self.settings))
         age = time.time() - self.contact.stat().st_mtime if self.contact.exists() else None
         problems = [child.why for child in self.children if child.ended]
         if not problems and age is None:

@@ -20,10 +20,13 @@ from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.processes import is_alive
 from fairsilo.network.ops.runs import LAST, RunConfig, controlled
 from fairsilo.network.ops.workspace import Workspace
-from fairsilo.progress import PROGRESS, Event, Tail, standing, time_left
+from fairsilo.progress import PROGRESS, Event, Tail, standing, time_left, until
 
 ANSWER = 30.0
 """Seconds that a silo has to say who it is."""
+
+LOOK = 0.5
+"""Seconds between two looks whether a run was started."""
 
 
 def last_run(space: Workspace) -> Path | None:
@@ -33,6 +36,13 @@ def last_run(space: Workspace) -> Path | None:
         return Path(str(last["out"])) / str(last["progress"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def await_run(space: Workspace) -> Path:
+    """The same, once there is one."""
+    while (path := last_run(space)) is None:
+        time.sleep(LOOK)
+    return path
 
 
 def status(space: Workspace, run: Path | None = None) -> dict[str, Any]:
@@ -51,28 +61,28 @@ def status(space: Workspace, run: Path | None = None) -> dict[str, Any]:
             up, trouble = False, str(error)
     now = time.time()
     ended = died(state)
-    silos = []
-    for name in space.agreed.names:
+
+    def about(name: str) -> dict[str, Any]:
         own, node = state["silos"].get(name, {}), seen.get(name)
-        silos.append(
-            {
-                "name": name,
-                "registered": node is not None if up else None,
-                "connected": node.online if node is not None else (False if up else None),
-                "last_seen": node.seen or None if node is not None else None,
-                "seconds_ago": max(now - node.seen, 0.0) if node and node.seen else None,
-                "fairsilo": own.get("fairsilo"),
-                "code": own.get("code"),
-                "fits": own.get("fits"),
-                "why": own.get("why", ""),
-                "doing": "" if ended or state["end"] else own.get("state", ""),
-            }
-        )
+        return {
+            "name": name,
+            "registered": node is not None if up else None,
+            "connected": node.online if node is not None else (False if up else None),
+            "last_seen": node.seen or None if node is not None else None,
+            "seconds_ago": max(now - node.seen, 0.0) if node and node.seen else None,
+            "fairsilo": own.get("fairsilo"),
+            "code": own.get("code"),
+            "fits": own.get("fits"),
+            "why": own.get("why", ""),
+            "doing": "" if ended or state["end"] else own.get("state", ""),
+        }
+
     return {
         "federation": space.agreed.name,
         "fingerprint": space.agreed.fingerprint,
         "superlink": {"up": up, "control": space.control if up else "", "why": trouble},
-        "silos": silos,
+        "silos": [about(name) for name in space.agreed.names],
+        "witnesses": [about(one.name) for one in space.agreed.witnesses],
         "run": about_run(state, path.parent, ended) if there and path is not None else None,
     }
 
@@ -83,7 +93,8 @@ def died(state: dict[str, Any]) -> bool:
 
 
 def about_run(state: dict[str, Any], folder: Path, dead: bool) -> dict[str, Any]:
-    """A run in few words and numbers."""
+    """A run in few words and numbers, now."""
+    state = state if dead else until(state, time.time())
     last = state["rounds"][-1] if state["rounds"] else {}
     names = state["about"].get("constraints", ())
     how = "interrupted" if dead else (state["end"] or {"how": "running"})["how"]
@@ -125,7 +136,7 @@ def ask_silos(space: Workspace, watch: Callable[[Event], None], wait: float) -> 
                 raise
     found = status(space)
     said = {event["silo"]: event for event in heard if event["event"] == "silo"}
-    for silo in found["silos"]:
+    for silo in (*found["silos"], *found["witnesses"]):
         own = said.get(silo["name"], {})
         silo |= {key: own.get(key) for key in ("fairsilo", "code", "fits", "why")}
     return found

@@ -17,10 +17,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA, SERVER, SERVER_KEY
+from fairsilo.network.ops.control import unregister_former
 from fairsilo.network.ops.gateway import Gateway, check_flower
 from fairsilo.network.ops.health import Health, Metric, serving
 from fairsilo.network.ops.processes import Processes, environment, free_ports, listens, processes
-from fairsilo.network.ops.runs import PATIENCE, controlled, home
+from fairsilo.network.ops.runs import DATABASE, PATIENCE, controlled, home
 from fairsilo.network.ops.workspace import CONTROL, Workspace
 
 NAME = "flower"
@@ -78,7 +79,7 @@ def _start(space: Workspace, port: int, group: Processes) -> None:
         *("--ssl-certfile", str(space.certificates / SERVER)),
         *("--ssl-keyfile", str(space.certificates / SERVER_KEY)),
         *("--host", "127.0.0.1", "--port", str(port)),
-        *("--database", str(space.folder / "superlink.db")),
+        *("--database", str(space.folder / DATABASE)),
     ]
     # Only the start of a run waits for its looks.
     env = environment(home(space), look=0.5)
@@ -162,6 +163,9 @@ def _serve(
 
     def up() -> None:
         space.say_control(f"127.0.0.1:{port}")
+        # Before any request is let through.
+        for name in unregister_former(space):
+            print(f"{name} left: its key is refused", flush=True)
         print(f"silos: {space.address}; control: 127.0.0.1:{port}, this machine only", flush=True)
 
     Server(config, alive, up).run(sockets=[door])

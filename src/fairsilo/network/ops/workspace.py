@@ -15,6 +15,7 @@ README.md          for the operators
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.method import METHODS
 from fairsilo.network.federation_file import FILE, FederationFile, read_federation_file, readable
 from fairsilo.network.masked import agreement_of
+from fairsilo.network.member import Member, read_parties
 from fairsilo.network.ops import texts
 from fairsilo.network.ops.bundle import app_files
 from fairsilo.network.ops.certificates import CA, make_certificates
@@ -32,6 +34,8 @@ from fairsilo.network.settings import ANSWERS
 
 ADDRESS = "address.txt"
 CONTROL = "control.txt"
+SHORT = 16
+"""Digits of its fingerprint in the name of an earlier federation file."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,19 @@ class Workspace:
         """Earlier federation files, and what was sent to silos that left."""
         return self.folder / "former"
 
+    @property
+    def earlier(self) -> list[tuple[Member, ...]]:
+        """The parties of the federation files before this one; what cannot be read is told."""
+        # A silo that left has a folder there, under whatever name it had.
+        named = f"federation-{'[0-9a-f]' * SHORT}.json"
+        found = []
+        for path in sorted(one for one in self.former.glob(named) if one.is_file()):
+            try:
+                found.append(read_parties(path))
+            except FairSiloError as error:
+                print(f"fairsilo: {error}", file=sys.stderr, flush=True)
+        return found
+
     def silo(self, name: str) -> Path:
         """What silo `name` is sent."""
         return self.folder / "silos" / name
@@ -128,7 +145,7 @@ def next_file(space: Workspace, agreed: FederationFile) -> None:
     before = space.agreed
     if agreed.secure_aggregation:
         agreement_of(agreed, "next")
-    _write(space.former / f"federation-{before.fingerprint[:16]}.json", before.text, {})
+    _write(space.former / f"federation-{before.fingerprint[:SHORT]}.json", before.text, {})
     names = [{one.name for one in file.parties} for file in (before, agreed)]
     for name in names[0] - names[1]:
         # It may hold more than what was written here: the demo's silos live in theirs.

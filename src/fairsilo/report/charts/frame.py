@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fairsilo.report.charts.scale import Scale
 from fairsilo.report.html import Child, Html, el
 
-COLORS = 8
+COLORS = 9
 """How many colours and marker shapes there are; further series repeat them."""
 SHAPES = (
     "M0 -5A5 5 0 1 1 0 5A5 5 0 1 1 0 -5Z",
@@ -21,6 +21,7 @@ SHAPES = (
     "M-6 -1.8H-1.8V-6H1.8V-1.8H6V1.8H1.8V6H-1.8V1.8H-6Z",
     "M-5.4 -3L-3 -5.4L0 -2.4L3 -5.4L5.4 -3L2.4 0L5.4 3L3 5.4L0 2.4L-3 5.4L-5.4 3L-2.4 0Z",
     "M0 -6L1.8 -1.9L5.7 -1.9L2.6 0.9L3.7 5L0 2.6L-3.7 5L-2.6 0.9L-5.7 -1.9L-1.8 -1.9Z",
+    "M-3.4 -5.2H3.4L5.8 0L3.4 5.2H-3.4L-5.8 0Z",
 )
 
 
@@ -100,7 +101,8 @@ def x_axis(
         anchor = "start" if at < 0.04 else "end" if at > 0.96 else "middle"
         if lines:
             parts.append(upright(at, height, "rule"))
-        parts.append(text(scale.label(tick, most), pct(at), height + 17, anchor, "tick"))
+        label = f"{tick:,.0f}" if whole else scale.label(tick, most)
+        parts.append(text(label, pct(at), height + 17, anchor, "tick"))
     if title:
         parts.append(text(title, "100%", height + 35, "end", "axis"))
     return el("g", *parts, aria_hidden="true")

@@ -19,6 +19,7 @@ LINES = 6
 BADGES = {
     "answered": ("good", "answered"),
     "answering": ("good", "computing"),
+    "idle": ("good", "idle"),
     "connected": ("good", "connected"),
     "missing": ("unsure", "away"),
     "waits for its owner": ("unsure", "asks its owner"),
@@ -26,6 +27,7 @@ BADGES = {
     "not connected": ("unsure", "not connected"),
     "expected": ("plain", "expected"),
 }
+TOOK_PART = ("answered", "answering", "idle")
 WORDS = {"good": "back", "unsure": "delay", "bad": "fault", "plain": "note"}
 YET = "not known yet"
 
@@ -182,7 +184,7 @@ def _silo(name: str, one: Mapping[str, Any], own: str | None, how: str) -> Html:
     if one.get("fits") is False:
         mark, said = "bad", "does not fit"
     elif how != "running" and mark != "bad":
-        mark, said = "plain", "took part" if one.get("state") in ("answered", "answering") else said
+        mark, said = "plain", "took part" if one.get("state") in TOOK_PART else said
     code = one.get("code")
     version = f"fairsilo {one['fairsilo']}" if one.get("fairsilo") else "version not known"
     if code:

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.errors import FairSiloError
-from fairsilo.progress import Tail, advance, standing
+from fairsilo.progress import Tail, advance, standing, until
 from fairsilo.report.live.page import frame, parts
 
 HOST = "127.0.0.1"
 LOOK = 0.25
 """Seconds between two looks at the file, so at most four pages a second are sent."""
+TICK = 1.0
+"""Seconds after which the clock of a run that goes on is shown anew where nothing happens."""
 BEAT = 10.0
 """Seconds after which a line is sent even if nothing happened: a reader that left is noticed."""
 READERS = 16
@@ -34,15 +36,21 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 Dead = Callable[[dict[str, Any]], bool]
+Words = Callable[[str], str]
 
 
 class Watching(ThreadingHTTPServer):
-    """Serves the page of one run; `path` is its progress file, which need not be there yet."""
+    """Serves the page of one run; `path` is its progress file, which need not be there yet.
+
+    `words`: how settings in its sentences are named where it is served.
+    """
 
     daemon_threads = True
 
-    def __init__(self, path: Path, port: int = 0, dead: Dead = lambda state: False) -> None:
-        self.path, self.dead = path, dead
+    def __init__(
+        self, path: Path, port: int = 0, dead: Dead = lambda state: False, words: Words = str
+    ) -> None:
+        self.path, self.dead, self.words = path, dead, words
         self.readers = threading.BoundedSemaphore(READERS)
         self.ending = threading.Event()
         try:
@@ -110,17 +118,24 @@ class Answers(BaseHTTPRequestHandler):
 
     def _feed(self) -> None:
         tail, state, sent = Tail(self.server.path), standing(()), dict[str, str]()
-        said, beside = 0.0, (False, False)
+        said = made_at = 0.0
+        beside = (False, False)
         while not self.server.ending.wait(LOOK if sent else 0.0):
             events = tail.read()
             for event in events:
                 advance(state, event)
             before, beside = beside, (self.server.dead(state), self.server.report.is_file())
-            if events or beside != before or not sent:
-                new = parts(state, *beside)
+            changed: dict[str, str] = {}
+            ticks = state["time"] and not (state["end"] or beside[0])
+            due = ticks and time.monotonic() - made_at >= TICK
+            if events or beside != before or not sent or due:
+                now = until(state, time.time()) if ticks else state
+                made, made_at = parts(now, *beside), time.monotonic()
+                new = {name: self.server.words(part) for name, part in made.items()}
                 changed = {name: part for name, part in new.items() if sent.get(name) != part}
-                self.wfile.write(f"data: {json.dumps(changed)}\n\n".encode())
                 sent = new
+            if changed:
+                self.wfile.write(f"data: {json.dumps(changed)}\n\n".encode())
             elif time.monotonic() - said > BEAT:
                 self.wfile.write(b": still here\n\n")
             else:
@@ -130,9 +145,9 @@ class Answers(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def watching(path: Path, port: int = 0, dead: Dead = lambda state: False) -> Iterator[Watching]:
+def watching(path: Path, port: int = 0, words: Words = str) -> Iterator[Watching]:
     """Serve within the block, from threads of this process."""
-    server = Watching(path, port, dead)
+    server = Watching(path, port, words=words)
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
     try:

@@ -69,8 +69,8 @@ def glance(facts: Facts) -> Html:
         "At a glance",
         el("div", *(_card(facts, *figure) for figure in figures(facts)), class_="cards"),
         lead=(
-            "All on test rows, which training never saw; ranges in small print hold with 95% "
-            f"confidence. The bars compare this model with {_others(facts)}."
+            f"All on test rows{', which training never saw' * facts.unseen}; ranges in small print "
+            f"hold with 95% confidence. The bars compare this model with {_others(facts)}."
         ),
         name="glance",
     )

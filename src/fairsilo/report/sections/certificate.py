@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairsilo import __version__
+from fairsilo.data.leakage import too_good
+from fairsilo.evaluate.intervals import FEWEST
 from fairsilo.report.blocks import Column, bullets, note, section, table
 from fairsilo.report.html import Child, Html, el
+from fairsilo.report.sections.fair import folded
 from fairsilo.report.text import plain
 
 KINDS = {
@@ -17,7 +20,7 @@ KINDS = {
     "normal": ("normal", "approximate; needs losses without rare large ones"),
 }
 _ESTIMATORS = {"pooled": "all rows together", "mean": "average over the silos"}
-_FEW = "a group has fewer than 100 held-out rows of the class, or the losses are not known"
+_FEW = f"a group has fewer than {FEWEST} held-out rows of the class, or the losses are not known"
 _NONE = "a group has no held-out row to be compared on, or the sums were not asked for"
 _EXACT = "holds for any distribution of the losses and any number of rows; losses are clipped"
 
@@ -64,16 +67,19 @@ def _table(found: Mapping[str, Any]) -> Html:
             bounds = [betting, *(values.get(k) for k in KINDS)]
             rows.append([name, pair["class"], words, gap, *bounds])
     limit = "" if found["limit"] is None else f"; the limit is {plain(found['limit'])}"
-    return table(columns, rows, caption=f"The true gap is below the bound{limit}")
+    whole = table(columns, rows, caption=f"The true gap is below the bound{limit}")
+    return folded(whole, len(rows), "pairs of groups in a table")
 
 
 def _rates(found: Mapping[str, Any]) -> Html:
     percent, lines = f"{100 * found['level']:g}%", found["rates"]["lines"]
+    always = bool(found["rates"].get("audits"))
+    how = "by betting, at all times together" if always else "exact (Clopper and Pearson)"
     columns = [
         Column("Compared"),
         Column("Rows"),
         Column("Difference of rates", "signed", digits=4, why=_NONE),
-        Column(f"{percent} bound", "number", digits=4, help="exact (Clopper and Pearson)"),
+        Column(f"{percent} bound", "number", digits=4, help=how),
         *(
             [Column("all bounds together", "number", digits=4, help="hold at once (Bonferroni)")]
             if len(lines) > 1
@@ -92,7 +98,8 @@ def _rates(found: Mapping[str, Any]) -> Html:
     ]
     limit = found["rates"]["limit"]
     ends = "" if limit is None else f"; the target is {plain(limit)}"
-    return table(columns, rows, caption=f"The true difference of rates is below the bound{ends}")
+    whole = table(columns, rows, caption=f"The true difference of rates is below the bound{ends}")
+    return folded(whole, len(rows), "differences of rates in a table")
 
 
 def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
@@ -106,6 +113,8 @@ def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any])
     lines = [
         "# Certificate of fairness between groups",
         "",
+        *(line for one in map(str, metrics.get("notes", ())) if too_good(one)
+          for line in (f"**Given away.** {one[:1].upper()}{one[1:]}.", "")),
         f"**{answer.capitalize()}.** {found['statement']}",
         "",
         f"- Model: predicts `{schema.get('label')}`, trained by `{description.get('method')}` on "
@@ -114,7 +123,7 @@ def certificate_text(description: Mapping[str, Any], metrics: Mapping[str, Any])
         f"{', '.join(map(str, description.get('groups', [])))}.",
         f"- Class within which they are compared: {description.get('protected_class')}.",
         f"- Made by FairSilo {__version__} from `metrics.json` beside this file.",
-    ]
+    ]  # fmt: skip
     percent = f"{100 * found['level']:g}%"
     if rates:
         lines += ["", "## Decisions", "", "| compared | rows | difference of rates | bound | all "

@@ -20,12 +20,16 @@ def ranking(facts: Facts) -> Html | None:
     found = [one for one in facts.metrics.get("curves") or [] if one["lines"][0]["rows"]]
     if not found:
         return None
-    wanted = [one for one in found if one["class"] in facts.protected.split(", ")] or found[:1]
+    protected = facts.protected.split(", ")
+    wanted = [one for one in found if facts.answer(one["class"]) in protected] or found[:1]
     rest = [one for one in found if one not in wanted]
     return section(
         "How well does it rank?",
         *(_class(facts, one) for one in wanted),
-        *(details(f"The class \u201c{one['class']}\u201d", _class(facts, one)) for one in rest),
+        *(
+            details(f"The class \u201c{facts.answer(one['class'])}\u201d", _class(facts, one))
+            for one in rest
+        ),
         lead=(
             "Probabilities on test rows, whatever the decision. AUC is the chance that somebody of "
             "the class gets a higher probability than somebody else. Calibrated probabilities lie "
@@ -40,7 +44,7 @@ def _class(facts: Facts, one: Mapping[str, Any]) -> Html:
     shown = sorted((g for g in groups if g["roc"]), key=lambda g: -g["rows"])[:MOST]
     drawn = [everyone, *shown] if len(groups) > 1 else [everyone]
     names = [ALL if g is everyone else facts.called(g["group"]) for g in drawn]
-    name = one["class"]
+    name = facts.answer(one["class"])
     return grid(
         _chart(f"ROC: \u201c{name}\u201d", drawn, names, "roc",
                "Share found (up) against share of others taken for it (right)",

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.arrays import Floats
+from fairsilo.data.leakage import too_good
 from fairsilo.evaluate.intervals import (
+    FEWEST,
     LEVEL,
     Interval,
     Moments,
@@ -22,9 +24,10 @@ from fairsilo.evaluate.intervals import (
     wilson,
 )
 from fairsilo.fairness import DEFAULT, Notion
+from fairsilo.fairness.words import spelled, told
 from fairsilo.method import Method
 from fairsilo.report.sections.words import method_of, notion_of
-from fairsilo.report.text import shorten, spelled
+from fairsilo.report.text import shorten
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Cell:
         return wilson(self.right, self.rows)
 
 
-NOBODY = Cell("", "", 0, {}, Moments(2, 0.0, 0.0))
+NOBODY = Cell("", "", 0, {}, Moments(FEWEST, 0.0, 0.0))
 """The other side of a group whose loss itself is limited: loss zero with variance zero."""
 
 
@@ -126,22 +129,48 @@ class Facts:
 
     @property
     def protected(self) -> str:
-        """The protected class."""
-        return str(self.description["protected_class"])
+        """The protected class, or several with commas between."""
+        told = str(self.description["protected_class"])
+        known = self.description.get("schema", {}).get("classes", ())
+        each = [told] if told in known else told.split(", ")
+        return ", ".join(map(self.answer, each))
 
     @property
     def groups(self) -> list[str]:
         """The groups that are compared."""
-        return [str(group) for group in self.description["groups"]]
+        return [self.called(str(group)) for group in self.description["groups"]]
 
     def called(self, group: str) -> str:
         """A group as a reader understands it."""
         return spelled(str(self.description.get("schema", {}).get("group", "")), group)
 
-    @property
-    def protected_called(self) -> str:
-        """The protected class as a reader understands it."""
-        return spelled(str(self.description.get("schema", {}).get("label", "")), self.protected)
+    def answer(self, name: str) -> str:
+        """A class as a reader understands it."""
+        return spelled(str(self.description.get("schema", {}).get("label", "")), name)
+
+    def spoken(self, one: Mapping[str, Any]) -> dict[str, Any]:
+        """A comparison of model.json with names as a reader understands them."""
+        claim = one["claim"]
+        return {
+            **one,
+            **{side: [self.called(str(name)) for name in one[side]] for side in ("a", "b")},
+            "classes": [self.answer(str(name)) for name in one["classes"]],
+            "claim": None if claim is None else self.answer(str(claim)),
+        }
+
+    @cached_property
+    def compared_names(self) -> list[str]:
+        """What is limited, as a reader understands it: "female=0 - female=1 in good=1"."""
+        compared = self.description.get("compared") or []
+        every = [self.answer(str(one)) for one in self.description["schema"]["classes"]]
+        spoken = (self.spoken(one) for one in compared)
+        found = [told(one["a"], one["b"], one["classes"], one["claim"], every) for one in spoken]
+        return found or [str(one) for one in self.description.get("constraints", ())]
+
+    @cached_property
+    def too_good(self) -> list[str]:
+        """Notes that say why the test figures cannot be believed."""
+        return [str(one) for one in self.metrics.get("notes", ()) if too_good(str(one))]
 
     @property
     def clients(self) -> int:
@@ -151,13 +180,23 @@ class Facts:
     @cached_property
     def cells(self) -> list[Cell]:
         """Test rows by group and class."""
-        return [_cell(one) for one in self.metrics["test"].get("cells", [])]
+        return [self._cell(one) for one in self.metrics["test"].get("cells", [])]
+
+    def _cell(self, one: Mapping[str, Any]) -> Cell:
+        rows, mean, std = one["rows"], _number(one.get("loss")), _number(one.get("loss_std"))
+        return Cell(
+            group=self.called(str(one["group"])),
+            name=self.answer(str(one["class"])),
+            rows=rows,
+            predicted={self.answer(str(k)): v for k, v in one.get("predicted", {}).items()},
+            losses=None if mean is None or std is None else Moments(rows, mean, std),
+        )
 
     @cached_property
     def claims(self) -> dict[tuple[str, str], Moments]:
         """By group and class: the losses of the group's test rows if all were of that class."""
         return {
-            (str(one["group"]), str(one["claim"])): Moments(
+            (self.called(str(one["group"])), self.answer(str(one["claim"]))): Moments(
                 one["rows"], float(one["loss"]), float(one["loss_std"])
             )
             for one in self.metrics["test"].get("claims", [])
@@ -197,7 +236,7 @@ class Facts:
         if not compared:
             return self.every_two
         several = len({(tuple(one["classes"]), one["claim"]) for one in compared}) > 1
-        return [self._pair(one, several) for one in compared]
+        return [self._pair(self.spoken(one), several) for one in compared]
 
     @cached_property
     def every_two(self) -> list[Pair]:
@@ -249,6 +288,16 @@ class Facts:
     def test_rows(self) -> int:
         """How many rows the model was tested on."""
         return int(self.metrics["test"].get("rows") or 0)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether it is known that training did not see the test rows."""
+        return bool(self.metrics.get("unseen", True))
+
+    @property
+    def tested_on(self) -> str:
+        """The test rows in words."""
+        return "rows it never saw" if self.unseen else "rows given for testing"
 
     @property
     def classes(self) -> int:
@@ -339,17 +388,6 @@ class Facts:
             alone = len(pairs) == 1
             return [f"client {c}" if alone else f"client {c}: {p}" for c in clients for p in pairs]
         return [f"constraint {k + 1}" for k in range(amount)]
-
-
-def _cell(one: Mapping[str, Any]) -> Cell:
-    rows, mean, std = one["rows"], _number(one.get("loss")), _number(one.get("loss_std"))
-    return Cell(
-        group=str(one["group"]),
-        name=str(one["class"]),
-        rows=rows,
-        predicted={str(k): v for k, v in one.get("predicted", {}).items()},
-        losses=None if mean is None or std is None else Moments(rows, mean, std),
-    )
 
 
 def _number(value: float | None) -> float | None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from fairsilo.evaluate.intervals import FEWEST
 from fairsilo.report.blocks import Column, details, grid, note, paragraph, section, table
 from fairsilo.report.charts import Dot, dots
 from fairsilo.report.html import Child, Html
@@ -14,7 +15,7 @@ from fairsilo.report.text import interval, number, plain, plural
 MOST_ROWS = 15
 """The most groups or pairs in a chart, which shows those with the largest gaps; tables have all."""
 _EMPTY = "no test row of this group in the protected class"
-_FEW = "a mean of fewer than two rows has no interval"
+_FEW = f"a group has fewer than {FEWEST} rows of the class"
 
 
 def fair(facts: Facts) -> Html:
@@ -104,7 +105,8 @@ def _loss_gaps(facts: Facts) -> Html:
         band=None if epsilon is None else (0.0 if alone else -epsilon, epsilon),
         caption=join_cut(
             f"{allowed}. Thick: 95% by the normal approximation; "
-            "thin: Chebyshev\u2019s bound, which holds for any distribution",
+            "thin: Chebyshev\u2019s bound, wider, with the variance estimated; neither with fewer "
+            f"than {FEWEST} rows of a group",
             len(facts.pairs),
             "pairs",
         ),
@@ -183,7 +185,7 @@ def _within(pair: Pair) -> str:
     if epsilon is None:
         return "no limit"
     if span is None:
-        return "not measurable"
+        return "not measurable" if pair.loss_gap is None else "too few rows"
     return "yes" if span.within(epsilon) else "no" if span.beyond(epsilon) else "cannot tell"
 
 

@@ -140,9 +140,18 @@ def _network(network: Mapping[str, Any]) -> str:
         else "in the clear: the server saw every silo's own sums"
     )
     return (
-        f"over a network: {', '.join(network['silos'])}, {seen}; federation file "
-        f"{network['fingerprint'][:16]}"
+        f"over a network: {', '.join(network['silos'])}, {seen}{watched_by(network)}; federation "
+        f"file {network['fingerprint'][:16]}"
     )
+
+
+def watched_by(network: Mapping[str, Any]) -> str:
+    """Who signed the questions; runs of before witnesses do not say."""
+    names = network.get("witnesses")
+    if not names:
+        return ""
+    who = f"{network['signatures']} of {len(names)} witnesses ({', '.join(names)})"
+    return f"; every question of the training signed by {who}"
 
 
 def _value(facts: Facts, key: str, value: object) -> Child:

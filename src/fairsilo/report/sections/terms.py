@@ -1,13 +1,14 @@
-"""The section "What is it made of?": every term of a model whose score is a sum."""
+"""The section "What is it made of?": every term of a model whose scores are sums."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairsilo.evaluate.intervals import Interval
+from fairsilo.fairness.words import spelled
 from fairsilo.report.blocks import Column, details, grid, section, table
 from fairsilo.report.charts import Dot, Stair, dots, heat, steps
-from fairsilo.report.html import Child, Html
-from fairsilo.report.text import number, plural, rounded, spelled
+from fairsilo.report.html import Child, Html, el
+from fairsilo.report.text import number, plural, rounded
 
 MOST_TERMS = 12
 """So many are drawn at once, the most important ones; the others are folded away."""
@@ -27,18 +28,26 @@ def terms(description: Mapping[str, Any]) -> Html | None:
         return None
     schema = description["schema"]
     answer = spelled(schema["label"], schema["classes"][1])
+    drawn: list[Child] = []
+    for name in dict.fromkeys(one.get("class") for one in found):
+        if name is not None:
+            drawn.append(el("h3", f"For \u201c{spelled(schema['label'], name)}\u201d"))
+        drawn += _charts([one for one in found if one.get("class") == name])
+    notes = [el("p", one) for one in cancelled(found)]
+    return section(
+        "What is it made of?", _table(found), *notes, *drawn, lead=_lead(found, answer),
+        name="terms",
+    )  # fmt: skip
+
+
+def _charts(found: Sequence[Term]) -> list[Child]:
+    """The terms of one score."""
     lines = [one for one in found if one["kind"] == "line"]
     others = [one for one in found if one["kind"] != "line"]
     charts = [_lines(lines)] * bool(lines) + [_chart(one) for one in others]
     rest = charts[MOST_TERMS:]
-    return section(
-        "What is it made of?",
-        _table(found),
-        grid(*charts[:MOST_TERMS]),
-        details(f"{plural(len(rest), 'more term')}", grid(*rest)) if rest else None,
-        lead=_lead(found, answer),
-        name="terms",
-    )
+    more = [details(f"{plural(len(rest), 'more term')}", grid(*rest))] if rest else []
+    return [grid(*charts[:MOST_TERMS]), *more]
 
 
 def changed_most(one: Term) -> tuple[str, float] | None:
@@ -61,8 +70,12 @@ def _limited(one: Term) -> bool:
 
 def _lead(found: Sequence[Term], answer: str) -> str:
     said = (
-        "The log-odds of a row are an intercept and the sum of these terms, each drawn around its "
-        f"mean: above zero it speaks for \u201c{answer}\u201d, below against it. "
+        "The score of a class is an intercept and the sum of its terms, told as it differs from "
+        "the mean score of all classes. Each term is drawn around its mean: above zero it speaks "
+        "for the class, below against it. "
+        if _several(found)
+        else "The log-odds of a row are an intercept and the sum of these terms, each drawn around "
+        f"its mean: above zero it speaks for \u201c{answer}\u201d, below against it. "
     )
     limited, known = any(map(_limited, found)), any("low" in one for one in found)
     if limited:
@@ -78,13 +91,47 @@ def _lead(found: Sequence[Term], answer: str) -> str:
         )
     elif known:
         said += "Shaded bands and whiskers hold the terms with 95% confidence. "
-    return said + (
-        "Importance is the standard deviation of what a term adds, undecided rows counting most."
+    return said + importance_words(found)
+
+
+def importance_words(found: Sequence[Term]) -> str:
+    """What importance is: without the curvature of the loss nothing is known of the rows."""
+    # Folders of earlier versions say nothing of it: a model without a limit mostly had a curvature.
+    if all(one.get("weighted", "free" in one) for one in found):
+        return (
+            "Importance is the standard deviation of what a term adds, undecided rows counting "
+            "most."
+        )
+    return (
+        "Importance is the standard deviation of what a term adds, all its steps, values and cells "
+        "counting alike."
     )
 
 
+def cancelled(found: Sequence[Term]) -> list[str]:
+    """A sentence for every two terms that mostly cancel."""
+    said, seen = [], set[tuple[Any, ...]]()
+    for one in found:
+        for other, correlation in (one.get("cancels") or {}).items():
+            named = one.get("class")
+            seen.add((named, one["name"], other))
+            if (named, other, one["name"]) not in seen:
+                said.append(
+                    ("" if named is None else f"For \u201c{named}\u201d: ")
+                    + f"\u201c{one['name']}\u201d and \u201c{other}\u201d mostly cancel "
+                    f"(what they add has a correlation of {correlation:.2f}): read them together."
+                )
+    return said
+
+
+def _several(found: Sequence[Term]) -> bool:
+    """Whether every class has a score."""
+    return "class" in found[0]
+
+
 def _table(found: Sequence[Term]) -> Html:
-    columns = [Column("Term"), Column("Importance", "number")]
+    several = _several(found)
+    columns = [Column("Term"), *[Column("Class")] * several, Column("Importance", "number")]
     compared = any(_limited(one) for one in found)
     if compared:
         columns += [
@@ -93,7 +140,7 @@ def _table(found: Sequence[Term]) -> Html:
         ]  # fmt: skip
     rows: list[list[Child]] = []
     for one in found:
-        row: list[Child] = [str(one["name"]), one["importance"]]
+        row: list[Child] = [str(one["name"]), *[one.get("class")] * several, one["importance"]]
         where = changed_most(one)
         if compared:
             place, change = where or ("", 0.0)

@@ -51,10 +51,9 @@ _ON_TEST = {
     Answer.NONE: "On test rows",
 }
 _RATES_SAY = {
-    Answer.YES: "On rows it never saw, the rates are within the target, with 95% confidence.",
-    Answer.UNSURE: "Rows it never saw do not settle whether the rates are within the target: more "
-    "test rows would.",
-    Answer.NO: "On rows it never saw, the rates are further apart than the target.",
+    Answer.YES: "On {rows}, the rates are within the target, with 95% confidence.",
+    Answer.UNSURE: "{rows} do not settle whether the rates are within the target: more would.",
+    Answer.NO: "On {rows}, the rates are further apart than the target.",
     Answer.NONE: "",
 }
 """What the test rows say about a target in rates."""
@@ -80,7 +79,7 @@ def on_training_rows(facts: Facts) -> Answer:
 
 
 def on_test_rows(facts: Facts) -> Answer:
-    """Whether the rows that training never saw confirm the limit.
+    """Whether the test rows confirm the limit.
 
     Yes: the interval of every pair is within the limit (95 % each; since all must hold, several
     pairs need no correction). No: the interval of one pair is beyond the limit, at a level
@@ -93,10 +92,11 @@ def on_test_rows(facts: Facts) -> Answer:
     strict = 1 - (1 - LEVEL) / max(len(pairs), 1)
     spans = [_span(facts, pair, LEVEL) for pair in pairs]
     wide = [_span(facts, pair, strict) for pair in pairs]
-    if not pairs or None in limits or None in spans:
+    if not pairs or None in limits:
         return Answer.UNSURE
     if all(
-        s.within(limit) for s, limit in zip(spans, limits, strict=True) if s and limit is not None
+        s is not None and limit is not None and s.within(limit)
+        for s, limit in zip(spans, limits, strict=True)
     ):
         return Answer.YES
     beyond = any(
@@ -117,13 +117,8 @@ def certified(facts: Facts) -> bool:
 
 def headline(facts: Facts) -> str:
     """The page's title: the verdict in one line."""
-    reason = str(facts.metrics.get("reason", ""))
-    if reason.startswith("diverged"):
-        return "Training diverged: do not use this model"
-    if reason.startswith("collapsed"):
-        return "Collapsed: the model gives everyone the same answer"
-    if facts.useless is not None:
-        return "Hardly better than one answer for everybody"
+    if failure := _failure(facts):
+        return failure
     if facts.method.alone:
         return "Every client trained alone, under a limit of its own"
     training = on_training_rows(facts)
@@ -135,10 +130,22 @@ def headline(facts: Facts) -> str:
             + (" through the noise" if facts.gap_noise else ""),
         }[training]
     return {
-        Answer.YES: "Fair within the limit, and rows it never saw confirm it",
+        Answer.YES: f"Fair within the limit, and {facts.tested_on} confirm it",
         Answer.UNSURE: "Fair within the limit on the training rows; the test rows cannot settle it",
         Answer.NO: "Fair within the limit on the training rows, but not on the test rows",
     }[on_test_rows(facts)]
+
+
+def _failure(facts: Facts) -> str:
+    """Why nothing else counts; "" where it does."""
+    reason = str(facts.metrics.get("reason", ""))
+    known = {
+        "Training diverged: do not use this model": reason.startswith("diverged"),
+        "Collapsed: the model gives everyone the same answer": reason.startswith("collapsed"),
+        "Hardly better than one answer for everybody": facts.useless is not None,
+        "Too good to be true? Something gives the answers away": facts.too_good,
+    }
+    return next((words for words, is_so in known.items() if is_so), "")
 
 
 def lead(facts: Facts) -> str:
@@ -152,8 +159,8 @@ def lead(facts: Facts) -> str:
         f"{plural(facts.clients, 'client')}{together} trained {model}{on} to predict "
         f"\u201c{schema.get('label', 'the label')}\u201d."
     )
-    who = listing([f"\u201c{facts.called(group)}\u201d" for group in facts.groups])
-    aim = AIMS[facts.compares].format(protected=facts.protected_called, who=who)
+    who = listing([f"\u201c{group}\u201d" for group in facts.groups])
+    aim = AIMS[facts.compares].format(protected=facts.protected, who=who)
     if facts.target is not None:
         return (
             f"{start} {aim} should be served equally well: the difference of their rates was to "
@@ -180,6 +187,7 @@ def findings(facts: Facts) -> Html:
     return el(
         "ul",
         _finding(Answer.NO, "Of little use", f"This model is {useless}.") if useless else None,
+        *(_finding(Answer.NO, "Given away", _note(text)) for text in facts.too_good),
         _finding(_praised(facts, training), badge[training], _training_words(facts)),
         _finding(_praised(facts, test), _ON_TEST[test], _test_words(facts)),
         _people(facts),
@@ -189,8 +197,9 @@ def findings(facts: Facts) -> Html:
 
 
 def _praised(facts: Facts, answer: Answer) -> Answer:
-    """A model of little use keeps every limit, which is nothing to be green about."""
-    return Answer.NONE if facts.useless and answer is Answer.YES else answer
+    """A model of little use keeps every limit, and one that knows the answers, too: not green."""
+    doubtful = facts.useless is not None or bool(facts.too_good)
+    return Answer.NONE if doubtful and answer is Answer.YES else answer
 
 
 def _finding(answer: Answer, badge: str, *words: Child) -> Html:
@@ -233,7 +242,7 @@ def _training_words(facts: Facts) -> Html:
 
 def _test_words(facts: Facts) -> Html:
     if facts.target is not None:
-        return join(_RATES_SAY[on_test_rows(facts)])
+        return join(sentence(_RATES_SAY[on_test_rows(facts)].format(rows=facts.tested_on)))
     worst = worst_pair(facts)
     if worst is None:
         return join("The test rows do not hold both groups, so they say nothing about the gap.")
@@ -247,7 +256,7 @@ def _test_words(facts: Facts) -> Html:
     largest = " (the largest)" if len(facts.pairs) > 1 else ""
     what = "average loss of a group" if alone else "gap in loss"
     words = (
-        f"On {count(facts.test_rows)} rows it never saw the {what}{largest}, {worst.name}, is "
+        f"On {count(facts.test_rows)} {facts.tested_on} the {what}{largest}, {worst.name}, is "
         f"{number(worst.loss_gap, signed=not alone)}, and {sure}. "
     )
     answer = on_test_rows(facts)
@@ -273,9 +282,7 @@ def _people(facts: Facts) -> Html | None:
     worst = max(pairs, key=lambda pair: abs(pair.rate_gap or 0.0))
     span = worst.rate_interval()
     sure = f" (95% confidence: {points(span.low)} to {points(span.high)})" if span else ""
-    rates = [
-        f"{percent(c.rate)} of \u201c{facts.called(c.group)}\u201d" for c in (worst.a, worst.b)
-    ]
+    rates = [f"{percent(c.rate)} of \u201c{c.group}\u201d" for c in (worst.a, worst.b)]
     words = (
         f"{_whom(facts, worst)} {rates[0]} and {rates[1]}, a difference of "
         f"{points(worst.rate_gap or 0.0)} percentage points{sure}."
@@ -297,7 +304,7 @@ def _whom(facts: Facts, pair: Pair) -> str:
 
 def _warnings(facts: Facts) -> list[str]:
     metrics, reason = facts.metrics, str(facts.metrics.get("reason", "unknown"))
-    found = [f"{sentence(str(text)).rstrip('.')}." for text in metrics.get("notes", [])]
+    found = [_note(str(text)) for text in metrics.get("notes", []) if text not in facts.too_good]
     if "dp" in metrics:
         found.append(price(metrics["dp"]))
     if reason.startswith("ended after"):
@@ -312,6 +319,10 @@ def _warnings(facts: Facts) -> list[str]:
             "on average over the clients\u2019 models."
         )
     return found
+
+
+def _note(text: str) -> str:
+    return f"{sentence(text).rstrip('.')}."
 
 
 def price(dp: Mapping[str, Any]) -> str:

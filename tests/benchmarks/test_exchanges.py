@@ -1,0 +1,34 @@
+"""The stored exchanges and bytes of additive models are those of today's training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import exchanges
+
+LINES = json.loads(exchanges.RESULTS.read_text())
+
+
+def limit_of(line: dict[str, Any]) -> dict[str, float]:
+    return {k: line[k] for k in ("epsilon", "target_deo") if k in line}
+
+
+def test_every_limit_of_every_data_set_is_stored() -> None:
+    told = [(one["data"], limit_of(one)) for one in LINES]
+    assert told == [(data, limit) for data in exchanges.DATA for limit in exchanges.LIMITS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", LINES[:2], ids=str)
+def test_adult_takes_what_is_stored(line: dict[str, Any]) -> None:
+    assert exchanges.measured("adult", limit_of(line)) == line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", LINES[2:4], ids=str)
+def test_compas_takes_what_is_stored(line: dict[str, Any], raw_data_dir: Path) -> None:
+    assert exchanges.measured("compas", limit_of(line), raw_data_dir) == line
