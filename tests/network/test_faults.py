@@ -140,8 +140,8 @@ def test_more_silos_lost_than_the_masks_bear_are_waited_for(tmp_path: Path) -> N
     lost = ("silo0", "silo1", "silo2")
 
     def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        # The fourth opens the first sum; the ninth, and again the tenth, answers a question.
-        return Fault("is gone", gone=True) if exchange in (4, 9, 10) and name in lost else None
+        # The fourth and fifth sign the first list, the tenth shows shares, the next makes new keys.
+        return Fault("is gone", gone=True) if exchange in (4, 5, 10, 11) and name in lost else None
 
     post.change = change
     run, events = train(town, post, tmp_path / "journal", patience=Patience(60.0))

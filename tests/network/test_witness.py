@@ -118,7 +118,7 @@ def test_a_made_up_sum_is_noticed(
         honest(self, number, {**told, key: words.tobytes()})
 
     monkeypatch.setattr(witnesses.Witnesses, "tell", tell)
-    with pytest.raises(FairSiloError, match="what came of question 1 does not fit: Only 0 silos"):
+    with pytest.raises(FairSiloError, match="what came of question 1 does not fit: Not signed by"):
         train(watched, TownTransport(watched), tmp_path / "journal")
 
 

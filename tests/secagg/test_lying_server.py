@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession, Transcript, silo
+from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession, Transcript, silo, transcript
 from fairsilo.secagg.shamir import combine, weights_at_zero
 from fairsilo.secagg.survivors import digest_of
 from fairsilo.secagg.wire import pack, texts, unpack
@@ -71,7 +71,7 @@ def test_a_list_of_its_own_for_each_silo(guarded: bool, monkeypatch: pytest.Monk
     seeds: dict[str, dict[str, bytes]] = {name: {} for name in wanted}
     for name in everyone:
         if guarded:
-            with pytest.raises(ProtocolError, match="signed this survivor list"):
+            with pytest.raises(ProtocolError, match="needs the signature of every silo in it"):
                 federation.reveal(name, round_, lists[name], told)
             continue
         reply = federation.reveal(name, round_, lists[name], told)
@@ -85,17 +85,30 @@ def test_a_list_of_its_own_for_each_silo(guarded: bool, monkeypatch: pytest.Monk
     assert any(enough) is not guarded
 
 
-def test_signed_lists_complete_a_round_though_one_drops_before_it_signs() -> None:
+@pytest.mark.parametrize("guarded", [False, True])
+def test_nothing_is_opened_of_a_silo_that_did_not_agree(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vector is with the server, t others would show their shares; it refuses to sign."""
     federation, round_ = collected()
     survivors = list(federation.server.close_round())
-    for name in survivors[:4]:
-        signature = federation.confirm(name, round_, survivors)
-        assert federation.server.add_confirmation(name, round_, signature)
-    signatures = federation.server.confirmations()
+    signatures = {name: federation.confirm(name, round_, survivors) for name in survivors[:4]}
+    if guarded:
+        for name in survivors[:4]:
+            with pytest.raises(ProtocolError, match=f"Not signed by {VICTIM}"):
+                federation.reveal(name, round_, survivors, signatures)
+        return
+    monkeypatch.setattr(silo, "require_confirmations", lambda *given: None)
+    monkeypatch.setattr(transcript, "require_confirmations", lambda *given: None)
     for name in survivors[:4]:
         reply = federation.reveal(name, round_, survivors, signatures)
         federation.server.add_reveal(name, round_, reply)
     np.testing.assert_array_equal(federation.server.total(), [5.0, 5.0])
+
+
+def test_four_show_the_shares_of_a_list_that_all_five_signed() -> None:
+    federation, round_ = collected()
+    np.testing.assert_array_equal(federation.unmask(round_, answer=SILOS[:4]), [5.0, 5.0])
 
 
 def test_a_silo_signs_one_list_and_reveals_for_no_other() -> None:
@@ -115,18 +128,21 @@ def test_signatures_on_another_list_or_by_others_do_not_count() -> None:
     told = {name: SILOS if number < 2 else SILOS[:4] for number, name in enumerate(SILOS[:4])}
     signatures = {name: federation.confirm(name, round_, told[name]) for name in SILOS[:4]}
     for name in SILOS[:4]:
-        with pytest.raises(ProtocolError, match="Only 2 silos signed this survivor list"):
+        with pytest.raises(ProtocolError, match="Not signed by"):
             federation.reveal(name, round_, told[name], signatures)
     copied = dict.fromkeys(SILOS, signatures[SILOS[0]])
-    with pytest.raises(ProtocolError, match="Only 1 silos signed"):
+    with pytest.raises(ProtocolError, match=f"Not signed by {', '.join(SILOS[1:])}"):
         federation.reveal(SILOS[0], round_, SILOS, copied)
 
 
-def test_too_few_signatures_repeat_the_round() -> None:
+def test_a_missing_signature_repeats_the_round() -> None:
     federation, round_ = collected()
     federation.server.close_round()
     assert not federation.server.add_confirmation(SILOS[0], round_ + 1, b"")
-    with pytest.raises(RepeatRound, match="Only 0 silos signed"):
+    for name in SILOS[:4]:
+        signature = federation.confirm(name, round_, SILOS)
+        assert federation.server.add_confirmation(name, round_, signature)
+    with pytest.raises(RepeatRound, match=f"{VICTIM} did not sign"):
         federation.server.confirmations()
 
 
@@ -177,11 +193,12 @@ def test_an_accomplice_cannot_choose_its_answer_once_shares_are_shown() -> None:
     made = federation.server.transcript
     assert made is not None
     late = altered(made, vectors={**made.vectors, VICTIM: made.vectors[VICTIM] + np.uint64(5)})
-    with pytest.raises(ProtocolError, match="Only 0 silos signed"):
+    with pytest.raises(ProtocolError, match="Not signed by"):
         late.total(federation.agreement, b"")
 
 
-def test_different_rosters_give_no_sum() -> None:
+@pytest.mark.parametrize("guarded", [False, True])
+def test_different_rosters_give_no_sum(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server withholds one silo's letters from another: masks do not cancel, an error."""
     federation = Federation(agreement(5))
     federation.set_up(1)
@@ -196,12 +213,17 @@ def test_different_rosters_give_no_sum() -> None:
     survivors = list(federation.server.close_round())
     with pytest.raises(ProtocolError, match=f"names {VICTIM}, not in this set-up"):
         federation.confirm(SILOS[0], round_, survivors)
+    if guarded:
+        signed = {name: federation.confirm(name, round_, survivors) for name in SILOS[1:]}
+        with pytest.raises(ProtocolError, match=f"Not signed by {SILOS[0]}"):
+            federation.reveal(SILOS[1], round_, survivors, signed)
+        return
+    # Nor would masks cancel, were its signature not needed.
+    monkeypatch.setattr(silo, "require_confirmations", lambda *given: None)
+    monkeypatch.setattr(transcript, "require_confirmations", lambda *given: None)
     for name in SILOS[1:]:
-        signature = federation.confirm(name, round_, survivors)
-        federation.server.add_confirmation(name, round_, signature)
-    signed = federation.server.confirmations()
-    for name in SILOS[1:]:
-        reply = federation.reveal(name, round_, survivors, signed)
+        federation.confirm(name, round_, survivors)
+        reply = federation.reveal(name, round_, survivors, {})
         federation.server.add_reveal(name, round_, reply)
     with pytest.raises(RepeatRound, match="do not cancel"):
         federation.server.total()

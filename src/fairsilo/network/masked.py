@@ -139,16 +139,16 @@ def _step(
         memory["opened"] = opens_counts(ask.question)
         return to_bytes(words)
     answers = unpack_parcels(record["answers"])
-    if step == "confirm":
-        return session.confirm(record["round"], answers, _key(settings))
-    shares = session.reveal(record["round"], answers, unpack_parcels(record["parcels"]))
-    # After the protocol's own checks, so that no made-up list is noted; before shares leave.
+    if step == "reveal":
+        return session.reveal(record["round"], answers, unpack_parcels(record["parcels"]))
+    signed = session.confirm(record["round"], answers, _key(settings))
+    # After the protocol's own checks, before the signature leaves: without it nothing is opened.
     rows, survivors, own = str(memory["rows"]), sorted(answers), settings.name
     if not memory["moving"]:
         admit(settings.ledger, agreed, rows, survivors, bool(memory["opened"]), own)
     elif agreed.dp is None:
         admit_point(settings.ledger, agreed, rows, survivors, str(memory["point"]))
-    return shares
+    return signed
 
 
 def sendable(vector: Floats) -> tuple[Floats, bool]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.errors import FairSiloError
 from fairsilo.network.account import account
 from fairsilo.network.aggregate import Collected, Patience
@@ -73,20 +74,31 @@ class Secure:
         return collected
 
     def _collect(self, ask: Ask, silos: Sequence[str], length: int) -> Collected:
-        """Three exchanges; one more where a silo missed the first."""
+        """Three exchanges; more where a silo missed one of the first two."""
         self.patience.begin()
-        fresh = False
+        fresh, lost = False, dict[str, Fault]()
         while True:
             number, faults = None, dict[str, Fault]()
+            asked = [name for name in silos if name not in lost]
             try:
-                number = self._attempt(ask, silos, length, fresh, faults)
+                number = self._attempt(ask, asked, length, fresh, faults)
                 if not faults or not self._waits(number, faults):
-                    return self._close(ask, number, silos, length, faults)
+                    return self._close(ask, number, silos, length, faults, lost)
             except RepeatRound as error:
                 if not self._waits(number, faults):
-                    raise _too_few(error, faults) from None
+                    if number is None or not self._go_on(asked, faults):
+                        raise _too_few(error, lost | faults) from None
+                    lost |= faults
+                    if ask.question.moving:
+                        return self._close(ask, number, silos, length, {}, lost)
             # A node that was started anew has forgotten its keys: everyone makes new ones.
             fresh = True
+
+    def _go_on(self, asked: Sequence[str], faults: dict[str, Fault]) -> bool:
+        """Whether to go on without silos that did not sign: a list needs all of its silos."""
+        enough = len(asked) - len(faults) >= self.session.agreement.t
+        refused = any(map(_refused, faults.values()))
+        return bool(faults) and enough and not refused and self.agreed.dp is None
 
     def _waits(self, number: int | None, faults: dict[str, Fault]) -> bool:
         """Wait for lost silos, if asking again is allowed: under differential privacy every answer
@@ -122,15 +134,26 @@ class Secure:
         return number
 
     def _close(
-        self, ask: Ask, number: int, silos: Sequence[str], length: int, faults: dict[str, Fault]
+        self,
+        ask: Ask,
+        number: int,
+        silos: Sequence[str],
+        length: int,
+        faults: dict[str, Fault],
+        lost: dict[str, Fault],
     ) -> Collected:
-        """Open the sum over those who answered, where that is of use and shows nobody's part."""
-        present = tuple(name for name in silos if name not in faults)
-        if faults and ask.question.moving and self.agreed.dp is None:
-            return Collected(np.zeros(length), present, faults)
+        """Open the sum over those who answered, where that is of use and shows nobody's part.
+
+        `faults` are this round's, to which those are added who do not sign; the `lost` were not
+        asked any more.
+        """
+        gone = lost | faults
+        present = tuple(name for name in silos if name not in gone)
+        if gone and ask.question.moving and self.agreed.dp is None:
+            return Collected(np.zeros(length), present, gone)
         if opens_counts(ask.question) and not self.agreed.recount:
-            self._admit(present, faults)
-        return self._open(number, present, faults)
+            self._admit(present, gone)
+        return Collected(self._open(number, faults), present, gone)
 
     def _set_up(self, ask: Ask, silos: Sequence[str], faults: dict[str, Fault]) -> None:
         """Fresh keys and shares for the rounds to come: two exchanges."""
@@ -162,30 +185,31 @@ class Secure:
             ),
         )
 
-    def _open(self, number: int, present: tuple[str, ...], faults: dict[str, Fault]) -> Collected:
+    def _open(self, number: int, faults: dict[str, Fault]) -> Floats:
         """Close the round and let the survivors open its sum."""
         answers = self.session.close_round()
-        late = self._each(
-            dict.fromkeys(answers, letter("confirm", round=number, answers=answers)),
-            lambda name, record: self.session.add_confirmation(name, number, record["content"]),
-        )
-        try:
-            signed = self.session.confirmations()
-        except RepeatRound:
-            faults |= late
-            raise
+        letters = dict.fromkeys(answers, letter("confirm", round=number, answers=answers))
+        for _ in range(2):
+            late = self._each(
+                letters,
+                lambda name, record: self.session.add_confirmation(name, number, record["content"]),
+            )
+            letters = {name: letters[name] for name in late}
+            if not late or any(map(_refused, late.values())):
+                break
+        faults |= late
+        signed = self.session.confirmations()
         ask = letter("reveal", round=number, answers=answers, parcels=signed)
-        # Who masked and then fell silent is in the sum, and may answer the next question.
+        # Who signed and then fell silent is in the sum, and may answer the next question.
         late = self._each(
             dict.fromkeys(answers, ask),
             lambda name, record: self.session.add_reveal(name, number, record["content"]),
         )
         try:
-            total = self.session.total()
+            return self.session.total()
         except RepeatRound:
             faults |= late
             raise
-        return Collected(total, present, faults)
 
     def _admit(self, present: Sequence[str], faults: dict[str, Fault]) -> None:
         """Do not even ask for a sum of counts that the silos would refuse to open."""

@@ -140,9 +140,14 @@ class ServerSession:
         return True
 
     def confirmations(self) -> dict[str, bytes]:
-        """The signatures, for `SiloSession.reveal`."""
+        """The signatures of all survivors, for `SiloSession.reveal`."""
         now = self._opened()
-        self._enough(now.confirmations, f"signed the survivor list of round {now.number}")
+        missing = sorted(set(now.survivors or ()) - set(now.confirmations))
+        if missing:
+            raise RepeatRound(
+                f"{', '.join(missing)} did not sign the survivor list of round {now.number}: "
+                "repeat the round without them, or when they are back."
+            )
         return dict(now.confirmations)
 
     def add_reveal(self, silo: str, round_: int, reply: bytes) -> bool:

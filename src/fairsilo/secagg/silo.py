@@ -165,7 +165,7 @@ class SiloSession:
         kept = {name: material.bundles[name] for name in material.roster}
         bundles = self._opened(kept, known=True)
         seed, key = material.burn(round_)
-        self._open, self._confirmed = round_, None
+        self._open = self._confirmed = None
         common = bound_to(context, question, material.roster)
         check = check_word(common, round_, material.roster, scale) + np.uint64(spoiled)
         words = np.concatenate([plain, check])
@@ -175,7 +175,7 @@ class SiloSession:
                 pair = (self.silo, name)
                 public = bundle.mask_key(round_)
                 words += pair_mask(key, public, common, round_, pair, words.size)
-        self._sent = digest_of(words)
+        self._open, self._sent = round_, digest_of(words)
         return words
 
     def confirm(self, round_: int, answers: Answers, node_key: NodeKey) -> bytes:

@@ -3,14 +3,21 @@
 If a sum of the same numbers is revealed over {a, b, c, d} and again over {a, b, c}, the difference
 is d's share. More generally, the server can combine all the sums it has seen: silo i's share is
 known as soon as the unit vector e_i lies in the span of the participants' indicator vectors.
+
+A silo knows only of the sums that it was in, so the rule must hold of any two sums that one silo
+was in, and be enough for all of them together: of two sets the larger contains the smaller, with
+at least two silos more, and less than twice as many. Every silo of a sum agrees to it, so any two
+sets that meet are known to a silo that both contain. Hence all sets that are ever shown are apart
+or one within the other. A set has at most one largest part, because two would each be more than
+half of it and so meet; it has two silos or more beside that part. So the sums tell of groups of
+two silos or more, and of no single one.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping
-
-import numpy as np
 
 from fairsilo.secagg.errors import ProtocolError
 
@@ -34,13 +41,13 @@ class StaticSumGuard:
         shown = self._shown.get(name, [])
         if asked in shown:
             return
-        # If one silo left or joined, the difference of the two sums reveals its share.
-        alone = any(1 in (len(past - asked), len(asked - past)) for past in shown)
-        if alone or exposed([*shown, asked]) > exposed(shown):
+        # What was noted without a check may already break the rule: then nothing new is shown.
+        sets = sorted([*shown, asked], key=len)
+        if not all(_apart(small, large) for small, large in itertools.combinations(sets, 2)):
             raise ProtocolError(
                 f"A static sum over {len(asked)} silos is refused: with the sums already shown it "
-                "would give one silo's share by subtraction; ask over the same silos, or when at "
-                "least two have left."
+                "could give one silo's share by subtraction; ask over the same silos, or after two "
+                "or more have left, though not half, or have joined, though not as many again."
             )
         self.note(name, asked)
 
@@ -86,16 +93,6 @@ class StaticSumGuard:
         return guard
 
 
-def exposed(sets: list[frozenset[str]]) -> set[str]:
-    """The silos whose share can be computed from the sums over `sets`."""
-    if not sets:
-        return set()
-    names = sorted(frozenset().union(*sets))
-    rows = np.array([[name in past for name in names] for past in sets], dtype=np.float64)
-    rank = np.linalg.matrix_rank(rows)
-    units = np.eye(len(names))
-    return {
-        name
-        for name, unit in zip(names, units, strict=True)
-        if np.linalg.matrix_rank(np.vstack([rows, unit])) == rank
-    }
+def _apart(small: frozenset[str], large: frozenset[str]) -> bool:
+    """Whether sums over both show no single silo, also with sums that neither's silos know."""
+    return small < large and len(small) + 2 <= len(large) < 2 * len(small)

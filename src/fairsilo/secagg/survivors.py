@@ -1,14 +1,14 @@
 """Survivor lists: a silo's checks before it shows a share, and its signature on the list.
 
 A list has the digest of every survivor's masked answer. Every survivor signs (agreement, round,
-roster, list) with its node key, one list a round, and no silo shows a share before it has seen t
-such signatures on the list that it received. Because t > 2N/3, two lists with t signatures each
-need more than N/3 silos that sign twice; and nobody can choose an answer once shares are shown.
+roster, list) with its node key, one list a round, and no silo shows a share before it has seen the
+signatures of all of them on the list that it received. So no answer is in a sum to which its silo
+did not agree; two lists of a round, of t silos or more each, need 2t - N silos that sign twice;
+and nobody can choose an answer once shares are shown.
 """
 
 import hashlib
 from collections.abc import Mapping
-from itertools import islice
 
 import numpy as np
 
@@ -65,16 +65,15 @@ def statement(agreement: Agreement, round_: int, roster: list[str], answers: Ans
 def require_confirmations(
     agreement: Agreement, said: bytes, answers: Answers, signatures: Mapping[str, bytes]
 ) -> None:
-    """Refuse unless t survivors signed the statement; forged signatures are not counted."""
-    good = (
+    """Refuse unless every survivor signed the statement; a forged signature is none."""
+    missing = [
         silo
-        for silo in answers
-        if silo in signatures
-        and verified(agreement.public_keys[silo], "survivors", said, bytes(signatures[silo]))
-    )
-    found = len(list(islice(good, agreement.t)))
-    if found < agreement.t:
+        for silo in sorted(answers)
+        if silo not in signatures
+        or not verified(agreement.public_keys[silo], "survivors", said, bytes(signatures[silo]))
+    ]
+    if missing:
         raise ProtocolError(
-            f"Only {found} silos signed this survivor list and {agreement.t} are needed; "
-            "no shares are shown."
+            f"Not signed by {', '.join(missing)}: a survivor list needs the signature of every "
+            "silo in it; no shares are shown."
         )

@@ -35,7 +35,7 @@ class Transcript:
     def total(
         self, agreement: Agreement, question: bytes, bound: ArrayLike = DEFAULT_BOUND
     ) -> Floats:
-        """The sum over the survivors, of answers to this question that t of them signed."""
+        """The sum over the survivors, of answers to this question that all of them signed."""
         survivors, roster = sorted(self.vectors), sorted(self.bundles)
         if not set(survivors) <= set(roster) or len(survivors) < agreement.t:
             raise ProtocolError("A sum is over silos that are too few, or not of its set-up.")
