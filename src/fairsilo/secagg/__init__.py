@@ -42,8 +42,9 @@ A round takes three exchanges:
 
 Exceptions, all of them `FairSiloError` with one sentence:
 
-    RepeatRound         fewer than t silos are left at this step: open a new round (or, when raised
-                        by `bundles` or `open_round`, begin a new set-up)
+    RepeatRound         fewer than t silos are left at this step, or one of a list did not sign it:
+                        open a new round (or, when raised by `bundles` or `open_round`, begin a new
+                        set-up)
     ProtocolError       a message or call that the protocol refuses: forged, replayed, reused, ...
     SecureAggregationError   the parent of both; raised itself for a bad agreement or key
     (numbers that cannot be encoded raise FairSiloError in `masked`, before anything is masked,
@@ -55,8 +56,8 @@ A silo not in the roster of the current set-up takes part again from the next on
 A silo of the roster that misses a round may answer the next.
 
 A silo keeps a `StaticSumGuard` for sums that do not change between rounds (counts, encoder):
-`guard.admit("encoder", survivors)` before `reveal` refuses sums from which one silo's share would
-follow by subtraction.
+`guard.admit("encoder", survivors)`, before it sends what `confirm` gives, refuses sums from which
+one silo's share could follow by subtraction.
 """
 
 from fairsilo.secagg.agreement import Agreement

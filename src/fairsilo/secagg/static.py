@@ -28,8 +28,8 @@ class StaticSumGuard:
     """Records the silos over which each static sum was revealed, across rounds and runs.
 
     The name should say which numbers are summed ("counts", "encoder", with the fingerprint of
-    the rows if they may change). Call `admit` before `reveal`, and save the guard before the
-    reply is sent.
+    the rows if they may change). Call `admit`, and save the guard, before the signature of
+    `confirm` is sent.
     """
 
     def __init__(self) -> None:
