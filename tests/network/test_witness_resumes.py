@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network import witness, witnesses
+from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import Privacy
+from fairsilo.network.journal import Entry, Journal
 from fairsilo.network.private_engine import PrivateNetwork
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Record
@@ -166,6 +169,106 @@ def test_what_was_paid_before_the_first_sum_stays_paid(
     monkeypatch.setattr(witnesses, "_paid", lambda journal: [])
     with pytest.raises(FairSiloError, match="paid for less than this witness saw it ask"):
         train(town, post, tmp_path / "journal", resume=True)
+
+
+class Cut(TownTransport):
+    """The server is killed once the witness signed question 4, which it told the third sum with,
+    and before it has the signature."""
+
+    told: Record
+
+    def exchange(self, letters: Any, timeout: float) -> Any:
+        found = super().exchange(letters, timeout)
+        record = dict(letters.get("witness0", {}))
+        if self.run == "1" and record.get("ask.number") == 4:
+            self.told = record
+            raise KeyboardInterrupt
+        return found
+
+
+def noisy(folder: Path) -> Town:
+    """A private town under a witness."""
+    return make_town(folder, rows=400, watched=1, dp=Privacy(epsilon=8.0), rounds=4, epsilon=0.1)
+
+
+def counted(town: Town) -> Counter[str]:
+    """What the witness counts, by name; from its disk."""
+    (head,) = (town.folder / "witness0").rglob("head.json")
+    return Counter(name for name, _ in json.loads(head.read_text())["releases"])
+
+
+@pytest.mark.slow
+def test_a_question_signed_in_two_runs_is_paid_for_twice_whatever_is_told_with_it(
+    tmp_path: Path,
+) -> None:
+    town = noisy(tmp_path / "town")
+    with pytest.raises(KeyboardInterrupt):
+        train(town, Cut(town), tmp_path / "journal")
+    run, _, engine = train_with(town, Cut(town, run="2"), tmp_path / "journal", resume=True)
+    assert isinstance(engine, PrivateNetwork)
+    assert run.metrics["dp"]["epsilon_spent"] <= 8
+    assert counted(town) == Counter(one.name for one in engine.ledger.releases)
+    assert counted(town)["gradients"] == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [False, True], ids=["at once", "after a sum"])
+def test_an_old_letter_does_not_make_a_witness_forget_what_was_paid(
+    before: bool, tmp_path: Path
+) -> None:
+    """A question is signed again only where the server says that it pays again, also where the
+    letter first tells of a sum that the witness has already."""
+    town = noisy(tmp_path / "town")
+    post = Cut(town)
+    with pytest.raises(KeyboardInterrupt):
+        train(town, post, tmp_path / "journal")
+    settings, once = str(town.settings("witness0")), counted(town)
+    declared = json.loads(post.told["declared"])
+    sums = {key: one for key, one in post.told.items() if not key.startswith("ask.")}
+
+    def signed(run: str, paid: list[Any]) -> str:
+        rest = {"declared": json.dumps({**declared, "paid": paid}, sort_keys=True)}
+        if before:
+            assert not reply_to({**sums, **rest}, settings, {}, run)["refused"]
+        return str(reply_to({**post.told, **rest}, settings, {}, run)["refused"])
+
+    for run in ("2", "3"):
+        assert "paid for less than this witness saw it ask" in signed(run, declared["paid"])
+        assert counted(town) == once
+    (case,) = (town.folder / "witness0").rglob("head.json")
+    releases = Counter(map(tuple, json.loads(case.read_text())["releases"]))
+    assert not signed("4", [[*one, times] for one, times in releases.items()])
+    assert counted(town) == once + Counter({"gradients": 1, "losses": 1})
+    restart_witnesses()
+    assert "paid for less" in signed("5", declared["paid"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full", [False, True])
+def test_a_sum_that_a_witness_says_it_has_is_on_its_disk(
+    full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no question comes with it: the server never tells of it again."""
+    town = noisy(tmp_path / "town")
+    post = Cut(town)
+    with pytest.raises(KeyboardInterrupt):
+        train(town, post, tmp_path / "journal")
+    restart_witnesses()
+    sums = {key: one for key, one in post.told.items() if not key.startswith("ask.")}
+    (last,) = (town.folder / "witness0").rglob("000003.safetensors")
+    last.unlink()
+    honest = Journal.append
+
+    def append(self: Journal, entry: Entry) -> None:
+        if full:
+            raise FairSiloError("the disk is full")
+        time.sleep(0.5)
+        honest(self, entry)
+
+    monkeypatch.setattr(Journal, "append", append)
+    reply = reply_to(sums, str(town.settings("witness0")), {}, "1")
+    assert bool(reply["refused"]) is full
+    assert last.exists() is not full
 
 
 @pytest.mark.slow

@@ -83,6 +83,8 @@ class Case:
         self.state["paid"][str(number)] = len(journal.releases)
         self.save()
         self.replay.feed(replace(found, paid=paid), waited)
+        # The next question is there once the sum is on the disk.
+        self.replay.expected()
 
     def sign(self, ask: Ask, settings: Settings) -> bytes:
         """The signature on a question that follows."""
@@ -211,7 +213,8 @@ def _case(
     folder = settings.witnessed / known
     state = _read(folder, agreed, declared)
     case = _CASES.get(folder)
-    again = state["run"] != run
+    # The first question in another run; sums that a witness missed may come before it.
+    again = ask is not None and state["run"] != run
     if case is not None and not again and not case.replay.failed:
         return case
     if case is not None:
@@ -219,18 +222,17 @@ def _case(
         del _CASES[folder]
     if again and ask is not None:
         _go_back(folder, state, ask, told, agreed.dp is not None)
+        state["run"] = run
     journal = _tied(journal_of(folder / JOURNAL, agreed, training), state["ties"])
     here = str(len(journal.old))
-    if told or not again:
+    if again and ask is not None and len(journal.old) == ask.number - 1:
+        # Asked in another run the question at work is paid for again, whatever is told with it.
+        paid = _no_less(paid, journal.releases)
+    else:
         # The question at work is paid for when it is replayed.
         paid = journal.releases[: state["paid"].get(here, 0)]
-    else:
-        # In another run it is paid for again.
-        paid = _no_less(paid, journal.releases)
     journal.note(paid)
     state["paid"][here] = len(paid)
-    if again:
-        state["run"] = run
     replay = Replay(agreed, journal, bool(declared["baseline"]))
     _CASES[folder] = case = Case(folder, agreed, replay, state)
     case.save()
@@ -271,6 +273,9 @@ def _go_back(folder: Path, state: dict[str, Any], ask: Ask, told: bool, noisy: b
             f"this witness saw {len(kept)} questions of the training and the server asks question "
             f"{ask.number}: start the training anew"
         )
+    if kept[answered:]:
+        # Where this ends in a refusal, whatever is asked next is asked in another run.
+        write(folder / STATE, {**state, "run": ""})
     for path in kept[answered:]:
         path.unlink()
     if noisy:
