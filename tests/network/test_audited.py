@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
 from fairsilo.errors import FairSiloError
+from fairsilo.network import audited
 from fairsilo.network.approval import MOST
 from fairsilo.network.approval import read as approvals
 from fairsilo.network.audit import audit
@@ -58,8 +59,15 @@ def town(tmp_path: Path) -> Town:
     return make_town(tmp_path, secure_aggregation=False)
 
 
-def test_only_models_that_were_trained_here_are_audited(town: Town) -> None:
+@pytest.mark.parametrize("guarded", [False, True])
+def test_only_models_that_were_trained_here_are_audited(
+    guarded: bool, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The attack: theta of the server's choice, as often as it likes; it needs no training."""
+    if not guarded:
+        monkeypatch.setattr(audited, "admit", lambda *given: None)
+        assert not any(ask(town, of(town, float(k)))["refused"] for k in range(12))
+        return
     told = ask(town, of(town, 1.0))
     assert "has not seen the model" in told["refused"]
     assert model_digest(of(town, 1.0))[:16] in told["refused"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network import witnesses
+from fairsilo.network import masked, silo, witness, witnesses
 from fairsilo.network.client import reply_to
 from fairsilo.network.encoding import encoder_of
 from fairsilo.network.federation_file import FederationFile, Privacy
 from fairsilo.network.wire import Ask, Record
+from fairsilo.secagg import transcript
 from tests.network.silos import (
     Town,
     TownTransport,
@@ -55,14 +56,31 @@ def test_a_witnessed_training_gives_the_same_model(watched: Town, tmp_path: Path
     assert len(asked) == 4 * len(signed)
 
 
+@dataclass
+class Cut(TownTransport):
+    """The server is killed at this exchange."""
+
+    at: int = 12
+
+    def exchange(self, letters: Any, timeout: float) -> Any:
+        if self.traffic.exchanges == self.at:
+            raise KeyboardInterrupt
+        return super().exchange(letters, timeout)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
 def test_no_silo_answers_what_no_witness_signed(
-    watched: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guarded: bool, watched: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(witnesses.Witnesses, "signed", lambda self, ask, *given: ask)
-    post = TownTransport(watched)
-    with pytest.raises(FairSiloError, match="0 witnesses signed this question"):
+    if not guarded:
+        monkeypatch.setattr(silo, "require_signatures", lambda *given: None)
+    post = Cut(watched)
+    match = "0 witnesses signed this question" if guarded else None
+    with pytest.raises(FairSiloError if guarded else KeyboardInterrupt, match=match):
         train(watched, post, tmp_path / "journal")
-    assert not any(record["content"] for _, record in post.seen if record["step"] == "masked")
+    answers = [record["content"] for _, record in post.seen if record["step"] == "masked"]
+    assert any(answers) is not guarded
 
 
 def other_theta(ask: Ask) -> Ask:
@@ -70,6 +88,19 @@ def other_theta(ask: Ask) -> Ask:
     if not theta.any():
         return ask
     return replace(ask, question=replace(ask.question, theta=theta + 1e-6))  # type: ignore[call-arg]
+
+
+def noting(answer: Any, points: set[bytes]) -> Any:
+    """The silos' answers, and the points of the server's choice at which they were given."""
+
+    def noted(settings: Any, agreed: Any, ask: Ask, memory: Any) -> Any:
+        theta = getattr(ask.question, "theta", np.zeros(0))
+        found = answer(settings, agreed, ask, memory)
+        if theta.any():
+            points.add(theta.tobytes())
+        return found
+
+    return noted
 
 
 def other_totals(ask: Ask) -> Ask:
@@ -91,6 +122,7 @@ def other_history(ask: Ask) -> Ask:
 @pytest.mark.parametrize(
     ("change", "differs"),
     [
+        (other_theta, ""),
         (other_theta, "theta"),
         (other_totals, "totals"),
         (other_encoder, "scalings"),
@@ -100,15 +132,29 @@ def other_history(ask: Ask) -> Ask:
 def test_a_question_that_does_not_follow_is_not_signed(
     change: Any, differs: str, watched: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Where nobody compares, silos answer at the point of the server's choice."""
     lying(change, monkeypatch)
+    if not differs:
+        monkeypatch.setattr(witness, "difference", lambda *given: "")
+        post, moved = Cut(watched, at=30), set[bytes]()
+        monkeypatch.setattr(masked, "answer", noting(silo.answer, moved))
+        with pytest.raises(KeyboardInterrupt):
+            train(watched, post, tmp_path / "journal")
+        assert len(moved) > 1
+        assert not any(record["refused"] for _, record in post.seen)
+        return
     with pytest.raises(FairSiloError, match=rf"is not the one that follows .*\({differs}"):
         train(watched, TownTransport(watched), tmp_path / "journal")
 
 
+@pytest.mark.parametrize("guarded", [False, True])
 def test_a_made_up_sum_is_noticed(
-    watched: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guarded: bool, watched: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server steers the solver by a sum of its own, which no signed answers give."""
+    """The server steers the solver by a sum of its own, which no signed answers give. A witness
+    that asks for no signatures believes it: another question than the honest one follows."""
+    if not guarded:
+        monkeypatch.setattr(transcript, "require_confirmations", lambda *given: None)
     honest = witnesses.Witnesses.tell
 
     def tell(self: Any, number: int, told: Record) -> None:
@@ -118,7 +164,12 @@ def test_a_made_up_sum_is_noticed(
         honest(self, number, {**told, key: words.tobytes()})
 
     monkeypatch.setattr(witnesses.Witnesses, "tell", tell)
-    with pytest.raises(FairSiloError, match="what came of question 1 does not fit: Not signed by"):
+    told = (
+        "what came of question 1 does not fit: Not signed by"
+        if guarded
+        else r"question \d \(\w+\) is not the one that follows"
+    )
+    with pytest.raises(FairSiloError, match=told):
         train(watched, TownTransport(watched), tmp_path / "journal")
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from fairsilo.secagg import ProtocolError, RepeatRound, SiloSession, Transcript, silo, transcript
+from fairsilo.secagg.masks import bound_to, self_mask
+from fairsilo.secagg.ring import encode
 from fairsilo.secagg.shamir import combine, weights_at_zero
 from fairsilo.secagg.survivors import digest_of
 from fairsilo.secagg.wire import pack, texts, unpack
@@ -186,13 +188,28 @@ def test_a_transcript_gives_the_sum_to_whoever_has_it_and_no_other() -> None:
     assert digest_of(other) != digest_of(made.vectors[VICTIM])
 
 
-def test_an_accomplice_cannot_choose_its_answer_once_shares_are_shown() -> None:
+@pytest.mark.parametrize("guarded", [False, True])
+def test_an_accomplice_cannot_choose_its_answer_once_shares_are_shown(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sum without it is known then; with its digest signed, another answer fits no list."""
+    if not guarded:
+        # A list of names, without what they answered.
+        for place in ("secagg.silo", "secagg.server", "secagg.transcript"):
+            monkeypatch.setattr(f"fairsilo.{place}.digest_of", lambda words: bytes(32))
+        monkeypatch.setattr("tests.secagg.federation.digest_of", lambda words: bytes(32))
     federation, round_ = collected()
-    federation.unmask(round_)
+    total = federation.unmask(round_)
     made = federation.server.transcript
     assert made is not None
-    late = altered(made, vectors={**made.vectors, VICTIM: made.vectors[VICTIM] + np.uint64(5)})
+    by = np.zeros_like(made.vectors[VICTIM])
+    by[0] = 1 << 50
+    late = altered(made, vectors={**made.vectors, VICTIM: made.vectors[VICTIM] + by})
+    if not guarded:
+        moved = late.total(federation.agreement, b"") - total
+        assert moved[0] > 0
+        assert moved[1] == 0
+        return
     with pytest.raises(ProtocolError, match="Not signed by"):
         late.total(federation.agreement, b"")
 
@@ -227,6 +244,28 @@ def test_different_rosters_give_no_sum(guarded: bool, monkeypatch: pytest.Monkey
         federation.server.add_reveal(name, round_, reply)
     with pytest.raises(RepeatRound, match="do not cancel"):
         federation.server.total()
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_masks_cancel_only_among_silos_of_one_roster(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two silos are told nothing of each other, all others of both. Without their own masks,
+    which shares would give, the answers of all five open unless they are bound to the roster."""
+    if not guarded:
+        monkeypatch.setattr(silo, "bound_to", lambda context, *given: bound_to(context, b"", []))
+    federation = Federation(agreement(5))
+    federation.set_up(1)
+    seeds = {name: federation.secrets(name)["0"][:32] for name in SILOS}
+    plain = [encode(np.full(2, float(number)), 5) for number in range(5)]
+    words = np.zeros(plain[0].size + 1, np.uint64)
+    for number, name in enumerate(SILOS):
+        letters = federation.server.letters_for(name)
+        letters.pop({SILOS[0]: VICTIM, VICTIM: SILOS[0]}.get(name, ""), None)
+        federation.ask(name, SiloSession.receive, letters)
+        words += federation.ask(name, SiloSession.masked, 0, np.full(2, float(number)))
+        words -= self_mask(seeds[name], federation.agreement.context, 0, name, words.size)
+    assert np.array_equal(words[:-1], np.sum(plain, axis=0, dtype=np.uint64)) is not guarded
 
 
 @pytest.mark.parametrize("guarded", [False, True])
