@@ -174,19 +174,30 @@ def test_a_made_up_sum_is_noticed(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"rounds": 30},
+        {"solver": "lbfgs", "rounds": 10},
+        {"method": "lco", "rounds": 6},
+        {"method": "af", "rounds": 8},
+    ],
+    ids=["newton", "lbfgs", "lco", "af"],
+)
 def test_another_processor_computes_another_theta_and_the_witness_signs(
-    watched: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sums from which the witness steps are off by more than rounding errors of the steps."""
     from fairsilo.network import replay
 
+    town = make_town(tmp_path / "town", watched=1, rows=600, **values)
     honest = replay.Replay.collect
     rng = np.random.default_rng(0)
     asked: list[int] = []
 
     def collect(self: Any, ask: Ask, *given: Any) -> Any:
         found = honest(self, ask, *given)
-        if ask.kind != "round":
+        if not ask.question.moving:
             return found
         asked.append(ask.number)
         noise = 1 + 1e-14 * rng.normal(size=found.vector.shape)
@@ -194,7 +205,7 @@ def test_another_processor_computes_another_theta_and_the_witness_signs(
 
     monkeypatch.setattr(replay.Replay, "collect", collect)
     monkeypatch.setattr("fairsilo.network.follows.IGNORED", ("question", "signatures", "history"))
-    train(watched, TownTransport(watched), tmp_path / "journal")
+    train(town, TownTransport(town), tmp_path / "journal")
     assert len(asked) > 3
 
 
@@ -221,15 +232,21 @@ def test_two_of_three_witnesses_are_enough_and_one_is_not(tmp_path: Path) -> Non
         train(town, few, tmp_path / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [
         {"method": "lco", "rounds": 40},
         pytest.param({"method": "af"}, marks=pytest.mark.long),
+        {"method": "af", "rounds": 8, "rows": 240},
+        {"method": "thresholds", "target_deo": 0.05, "rows": 400},
+        {"model": "additive", "rounds": 4, "rows": 400},
+        {"model": "mlp", "solver": "agp", "rounds": 3, "rows": 400},
+        {"method": "fedavg", "solver": "agp", "local_epochs": 2, "rounds": 3, "rows": 400},
         {"target_deo": 0.05},
         {"dp": Privacy(epsilon=8.0), "rounds": 3, "model": "additive", "pairs": "x0:c0"},
     ],
-    ids=["lco", "af", "target", "dp"],
+    ids=["lco", "af", "short-af", "thresholds", "additive", "mlp", "local-epochs", "target", "dp"],
 )
 def test_whatever_is_trained_is_replayed(tmp_path: Path, values: dict[str, Any]) -> None:
     town = make_town(tmp_path / "town", watched=1, **values)

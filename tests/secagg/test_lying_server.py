@@ -54,22 +54,30 @@ def test_two_lists_never_give_both_secrets_of_a_silo() -> None:
         assert (found[0] == seed_and_key[32:]) == (count >= 4)  # t = 4 key shares
 
 
+@pytest.mark.parametrize(("silos", "opened"), [(10, 6), (20, 12)])
 @pytest.mark.parametrize("guarded", [False, True])
-def test_a_list_of_its_own_for_each_silo(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 10 silos (t = 7) lists that differ open a sum over 6, unless silos sign them first."""
+def test_a_list_of_its_own_for_each_silo(
+    guarded: bool, silos: int, opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 10 silos (t = 7) lists that differ open a sum over 6, unless silos sign them first; of
+    20 (t = 14) one over 12."""
     if not guarded:
         monkeypatch.setattr(silo, "require_confirmations", lambda *given: None)
-    federation = Federation(agreement(10))
+    federation = Federation(agreement(silos))
     federation.set_up(1)
-    everyone = names(10)
+    everyone = names(silos)
     round_ = federation.collect({name: np.array([float(i)]) for i, name in enumerate(everyone)})
-    wanted = everyone[:6]
-    # Each of the four others is left out of seven lists at least, every list has seven silos.
-    kept = {name: everyone[6 + i % 4] if i < 6 else name for i, name in enumerate(everyone)}
-    outside = {name: [v for v in everyone[6:] if v != kept[name]] for name in everyone}
-    lists = {name: [v for v in everyone if v not in outside[name]] for name in everyone}
+    wanted, others = everyone[:opened], everyone[opened:]
+    # Every list has t silos, and each of the others is left out of t lists at least, not its own.
+    more = len(others) - (silos - federation.agreement.t)
+    places = {name: i * more if i < opened else i - opened for i, name in enumerate(everyone)}
+    kept = {
+        name: {others[(first + k) % len(others)] for k in range(more)}
+        for name, first in places.items()
+    }
+    lists = {name: [v for v in everyone if v in {*wanted, *kept[name]}] for name in everyone}
     told = {name: federation.confirm(name, round_, lists[name]) for name in everyone}
-    keys: dict[str, dict[str, bytes]] = {name: {} for name in everyone[6:]}
+    keys: dict[str, dict[str, bytes]] = {name: {} for name in others}
     seeds: dict[str, dict[str, bytes]] = {name: {} for name in wanted}
     for name in everyone:
         if guarded:
@@ -214,31 +222,34 @@ def test_an_accomplice_cannot_choose_its_answer_once_shares_are_shown(
         late.total(federation.agreement, b"")
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-def test_different_rosters_give_no_sum(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("count", "guarded"), [(5, False), (5, True), (20, False)])
+def test_different_rosters_give_no_sum(
+    count: int, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server withholds one silo's letters from another: masks do not cancel, an error."""
-    federation = Federation(agreement(5))
+    federation, everyone = Federation(agreement(count)), names(count)
+    victim = everyone[-1]
     federation.set_up(1)
     round_ = federation.server.open_round(2)
-    for name in SILOS:
+    for name in everyone:
         letters = federation.server.letters_for(name)
-        if name == SILOS[0]:
-            letters.pop(VICTIM)
+        if name == everyone[0]:
+            letters.pop(victim)
         federation.ask(name, SiloSession.receive, letters)
         words = federation.ask(name, SiloSession.masked, round_, [1.0, 2.0])
         federation.server.add_masked(name, round_, words)
     survivors = list(federation.server.close_round())
-    with pytest.raises(ProtocolError, match=f"names {VICTIM}, not in this set-up"):
-        federation.confirm(SILOS[0], round_, survivors)
+    with pytest.raises(ProtocolError, match=f"names {victim}, not in this set-up"):
+        federation.confirm(everyone[0], round_, survivors)
     if guarded:
-        signed = {name: federation.confirm(name, round_, survivors) for name in SILOS[1:]}
-        with pytest.raises(ProtocolError, match=f"Not signed by {SILOS[0]}"):
-            federation.reveal(SILOS[1], round_, survivors, signed)
+        signed = {name: federation.confirm(name, round_, survivors) for name in everyone[1:]}
+        with pytest.raises(ProtocolError, match=f"Not signed by {everyone[0]}"):
+            federation.reveal(everyone[1], round_, survivors, signed)
         return
     # Nor would masks cancel, were its signature not needed.
     monkeypatch.setattr(silo, "require_confirmations", lambda *given: None)
     monkeypatch.setattr(transcript, "require_confirmations", lambda *given: None)
-    for name in SILOS[1:]:
+    for name in everyone[1:]:
         federation.confirm(name, round_, survivors)
         reply = federation.reveal(name, round_, survivors, {})
         federation.server.add_reveal(name, round_, reply)
@@ -246,22 +257,24 @@ def test_different_rosters_give_no_sum(guarded: bool, monkeypatch: pytest.Monkey
         federation.server.total()
 
 
+@pytest.mark.parametrize("count", [5, 20])
 @pytest.mark.parametrize("guarded", [False, True])
 def test_masks_cancel_only_among_silos_of_one_roster(
-    guarded: bool, monkeypatch: pytest.MonkeyPatch
+    guarded: bool, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two silos are told nothing of each other, all others of both. Without their own masks,
-    which shares would give, the answers of all five open unless they are bound to the roster."""
+    which shares would give, the answers of all open unless they are bound to the roster."""
     if not guarded:
         monkeypatch.setattr(silo, "bound_to", lambda context, *given: bound_to(context, b"", []))
-    federation = Federation(agreement(5))
+    federation, everyone = Federation(agreement(count)), names(count)
+    first, last = everyone[0], everyone[-1]
     federation.set_up(1)
-    seeds = {name: federation.secrets(name)["0"][:32] for name in SILOS}
-    plain = [encode(np.full(2, float(number)), 5) for number in range(5)]
+    seeds = {name: federation.secrets(name)["0"][:32] for name in everyone}
+    plain = [encode(np.full(2, float(number)), count) for number in range(count)]
     words = np.zeros(plain[0].size + 1, np.uint64)
-    for number, name in enumerate(SILOS):
+    for number, name in enumerate(everyone):
         letters = federation.server.letters_for(name)
-        letters.pop({SILOS[0]: VICTIM, VICTIM: SILOS[0]}.get(name, ""), None)
+        letters.pop({first: last, last: first}.get(name, ""), None)
         federation.ask(name, SiloSession.receive, letters)
         words += federation.ask(name, SiloSession.masked, 0, np.full(2, float(number)))
         words -= self_mask(seeds[name], federation.agreement.context, 0, name, words.size)
