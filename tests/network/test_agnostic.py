@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,16 @@ from scipy.spatial.distance import cdist
 from fairsilo.fairness import Dgeo
 from fairsilo.method.af import ROUNDS
 from fairsilo.model import MODELS
+from fairsilo.network.masked import sendable
+from fairsilo.network.settings import read_settings
+from fairsilo.network.silo import answer
 from fairsilo.network.transport import Fault
-from fairsilo.network.wire import Record
+from fairsilo.network.wire import Ask, Record, Refusal
 from fairsilo.question import Part, Problem, Silo
-from fairsilo.question.agnostic import POINTS, Attack, seen_columns
+from fairsilo.question.agnostic import POINTS, Attack, Spread, seen_columns
 from fairsilo.solver import Newton, Status
 from tests.network.silos import TownTransport, make_town, simulate, train
+from tests.network.test_silo import set_line
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -48,6 +53,29 @@ def test_a_lost_silo_is_left_out(tmp_path: Path, lost_at: int) -> None:
     assert "silo3 is gone" in run.metrics["notes"][0]
     rows = town.table.query("client != 'silo3' and part == 'train'")
     assert run.metrics["train"]["rows"] == len(rows)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_server_that_pools_groups_is_not_told_that_they_are_small(
+    pooled: bool, tmp_path: Path
+) -> None:
+    """Which ones are pooled is its word: of counts of its choice only the sum may tell."""
+    more: dict[str, Any] = {"by": ("group", "region"), "groups": None} if pooled else {}
+    town = make_town(tmp_path, silos=3, rows=240, method="af", **more)
+    set_line(town, "minimum_cell = 200")
+    settings = read_settings(town.settings("silo0"))
+    ask = Ask(
+        Spread(), 1, town.agreed.fingerprint, "af", encoded=True, training="one",
+        scalings=np.tile([0.0, 1.0, 0.0], len(town.agreed.table.numbers)),
+        cells=np.repeat([900.0, 1.0, 1.0, 1.0], 2) if pooled else np.zeros(0),
+    )  # fmt: skip
+    if not pooled:
+        with pytest.raises(Refusal, match="fewer than 200 training rows of a group"):
+            answer(settings, town.agreed, ask, {})
+        return
+    told, spoiled = sendable(answer(settings, town.agreed, ask, {}))
+    assert spoiled
+    assert not told.any()
 
 
 def test_kernels() -> None:

@@ -80,10 +80,10 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     if ask.encoded and "compared" not in memory:
         memory["compared"] = True
         memory[REMARKS] = [*opened.remarks, *_odd(agreed, ask, silo.train)]
-    if agreed.dp is None:
-        _large_enough(settings, agreed, problem, silo.train)
-    elif question.private:
+    if agreed.dp is not None and question.private:
         return _private(settings, agreed, problem, ask, silo, memory)
+    if agreed.dp is None and _too_small(settings, agreed, problem, ask, silo.train):
+        return np.full(question.length(problem), np.nan)
     silo.own = load_own(settings, ask)
     known = load_memory(settings, ask)
     silo.memory = dict(known)
@@ -314,21 +314,29 @@ def privacy_conflict(settings: Settings, agreed: FederationFile) -> str:
     return ""
 
 
-def _large_enough(
-    settings: Settings, agreed: FederationFile, problem: Problem, train: Part
-) -> None:
+def _too_small(
+    settings: Settings, agreed: FederationFile, problem: Problem, ask: Ask, train: Part
+) -> bool:
+    """Refuse with fewer rows than the owner demands, whatever is asked.
+
+    True: groups are pooled by the server's word, and of counts of its choice only the sum tells.
+    """
     if len(train) < settings.minimum_rows:
         raise Refusal(
             f"this silo has fewer training rows than it demands of itself ({settings.minimum_rows})"
         )
     cells = count_cells(train.y, train.s, *problem.shape)
-    for pair in problem.cell_pairs if agreed.trains.limits == "tau" else ():
-        # AF's sums are over groups as such; with a constraint the silo leaves small cells out.
-        if any(0 < cells[g, pair.c] < settings.minimum_cell for g in (pair.a, pair.b)):
-            raise Refusal(
-                f"this silo has fewer than {settings.minimum_cell} training rows of a group in "
-                f"class {agreed.table.classes[pair.c]!r}"
-            )
+    # AF's sums are over groups as such; with a constraint the silo leaves small cells out.
+    pairs = problem.cell_pairs if agreed.trains.limits == "tau" else ()
+    small = (p.c for p in pairs for g in (p.a, p.b) if 0 < cells[g, p.c] < settings.minimum_cell)
+    if (of := next(small, None)) is None:
+        return False
+    few, name = settings.minimum_cell, agreed.table.classes[of]
+    why = f"this silo has fewer than {few} training rows of a group in class {name!r}"
+    if not ask.cells.size or not agreed.secure_aggregation:
+        raise Refusal(why)
+    logging.getLogger("flwr").error("fairsilo: %s", why)
+    return True
 
 
 def _unchanged(
