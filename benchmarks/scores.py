@@ -22,6 +22,7 @@ import pandas as pd
 from fairsilo.data.schema import Category, Number, Schema
 from fairsilo.engine import Clientwise, silos_of
 from fairsilo.network.bounds import largest_score
+from fairsilo.predictor.thresholds import Thresholds
 from fairsilo.question import Evaluate, Problem, Question
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import prepare
@@ -41,6 +42,8 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"notion": "equalized-odds"},
     {"model": "mlp", "solver": "lbfgs"},
     {"model": "mlp", "solver": "agp", "rounds": 1000},
+    {"model": "additive"},
+    {"method": "thresholds"},
 )
 """The ways of training; else everything is the default."""
 ROWS = 6000
@@ -68,7 +71,8 @@ def measured(options: Options) -> tuple[float, int]:
     settled = settle(options, prepared, plan(options, prepared), engine)
     found = train(options, settled, engine)
     for one in found.predictors:
-        engine.ask(settled.problem, Evaluate(one.theta))  # type: ignore[attr-defined]
+        theta = one.base.theta if isinstance(one, Thresholds) else one.theta  # type: ignore
+        engine.ask(settled.problem, Evaluate(theta))
     return engine.score, found.outcome.rounds
 
 

@@ -174,13 +174,15 @@ def bets() -> str:
     lines = json.loads((STORED / "dp_audit.json").read_text())
     noise = {1.0: "as promised", 0.5: "half of it"}
     rows = []
+    models = {"lr": "logistic regression", "additive": "additive"}
     for one in lines:
         least = f"{one['epsilon']:.2f}"
         told = f"**{least}**" if one["epsilon"] > one["promised"] else least
-        rows.append([noise[one["noise"]], f"{one['pairs']:,}", told, f"{one['guess']:.2f}"])
-    few, *_, many = (one for one in lines if one["noise"] == 1)
+        about = [models[one["model"]], noise[one["noise"]], f"{one['pairs']:,}"]
+        rows.append([*about, told, f"{one['guess']:.2f}"])
+    few, *_, many = (one for one in lines if one["noise"] == 1 and one["model"] == "lr")
     return (
-        _table("| noise | pairs of trainings | epsilon is at least | best guess |", rows)
+        _table("| model | noise | pairs of trainings | epsilon is at least | best guess |", rows)
         + f"\nPromised: ({many['promised']:g}, {many['delta']:g}); bold: more than that. Supposing "
         f"nothing of the mechanism the bound of {many['pairs']:,} pairs with the noise as promised "
         f"is {many['any_epsilon']:.2f}. {few['pairs']:,} pairs took {few['cpu_seconds']:.0f} s of "

@@ -13,12 +13,13 @@ PROMISE = Budget(1.0, 1e-5)
 
 
 @pytest.mark.slow
-def test_bets_on_all_releases_stay_below_the_promise_and_catch_half_the_noise() -> None:
+@pytest.mark.parametrize("model", ["lr", "additive"])
+def test_bets_on_all_releases_stay_below_the_promise_and_catch_half_the_noise(model: str) -> None:
     """A thousand pairs of trainings each; the seed makes the test repeatable."""
-    honest = audit(1000, PROMISE, 1.0, np.random.default_rng(0).bytes)
+    honest = audit(1000, PROMISE, 1.0, np.random.default_rng(0).bytes, model)
     assert honest.epsilon <= PROMISE.epsilon
     assert 0.5 < honest.guess < 1.7, "the bets use what there is to see"
-    halved = audit(1000, PROMISE, 0.5, np.random.default_rng(1).bytes)
+    halved = audit(1000, PROMISE, 0.5, np.random.default_rng(1).bytes, model)
     assert halved.epsilon > PROMISE.epsilon
     assert halved.any_epsilon < halved.epsilon
 
@@ -31,9 +32,10 @@ def test_with_more_bets_the_bound_comes_close() -> None:
 
 
 @pytest.mark.slow
-def test_the_score_is_the_logarithm_of_a_likelihood_ratio() -> None:
+@pytest.mark.parametrize("model", ["lr", "additive"])
+def test_the_score_is_the_logarithm_of_a_likelihood_ratio(model: str) -> None:
     """The mean of exp(score) without the canary is then 1, whatever the trainings did."""
-    found = scores(np.zeros(1000), PROMISE, 1.0, np.random.default_rng(2).bytes)
+    found = scores(np.zeros(1000), PROMISE, 1.0, np.random.default_rng(2).bytes, model)
     ratios = np.exp(found)
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(1000)
     assert ratios.std() > 0.15

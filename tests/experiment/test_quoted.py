@@ -110,8 +110,11 @@ def test_the_table_of_privacy_budgets_follows_from_its_runs() -> None:
 def test_the_bets_keep_the_promise_and_catch_half_the_noise() -> None:
     bets = json.loads((ROOT / "benchmarks" / "results" / "dp_audit.json").read_text())
     page = (ROOT / "docs" / "privacy.md").read_text()
-    assert [(one["noise"], one["pairs"]) for one in bets] == [
-        (noise, pairs) for noise in (1.0, 0.5) for pairs in (2000, 20000)
+    assert [(one["model"], one["noise"], one["pairs"]) for one in bets] == [
+        (model, noise, pairs)
+        for model in ("lr", "additive")
+        for noise in (1.0, 0.5)
+        for pairs in (2000, 20000)
     ]
     for one in bets:
         assert one["promised"] == 1
