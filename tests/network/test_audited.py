@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairsilo.cli.flower import app
 from fairsilo.errors import FairSiloError
-from fairsilo.network import audited
+from fairsilo.network import audited, ledger
 from fairsilo.network.approval import MOST
 from fairsilo.network.approval import read as approvals
 from fairsilo.network.audit import audit
@@ -145,6 +145,19 @@ def test_models_that_are_asked_for_cannot_fill_the_disk(town: Town) -> None:
     kept = approvals(read_settings(town.settings(SILO)))["models"]
     assert len(kept) == MOST + 1
     assert kept[approve_first] is True
+
+
+def test_trainings_cannot_fill_the_ledger(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those whose answers are not counted any more no table is kept, but for the newest."""
+    monkeypatch.setattr(ledger, "TRAININGS", 3)
+    path = read_settings(town.settings(SILO)).ledger
+    assert ledger.count(path, "counted", "round", 1, 1)
+    for training in ("counted", "1", "2", "3", "4"):
+        assert ledger.same_table(path, training, "digest")
+    kept = ledger.read(path).tables
+    assert len(kept) == 3
+    assert {"counted", "4"} <= set(kept)
+    assert not ledger.same_table(path, "counted", "other")
 
 
 @pytest.mark.slow

@@ -342,3 +342,23 @@ def test_what_was_signed_stays_signed(watched: Town, tmp_path: Path) -> None:
     assert len(json.loads(state.read_text())["signed"]) > kept + 2
     written = [path for path in state.parent.rglob("*") if path.is_file()]
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in written)
+
+
+def test_a_server_cannot_fill_a_witness_with_trainings(watched: Town) -> None:
+    """A run names one, and only a few wait in memory; the others go on from the disk."""
+    declared = json.dumps({"baseline": False, "start": "", "paid": []})
+    settings, memory = str(watched.settings("witness0")), dict[str, Any]()
+
+    def told(number: int, memory: dict[str, Any]) -> str:
+        record = {"version": 2, "step": "witness", "training": f"{number}", "declared": declared}
+        return str(reply_to(record, settings, memory, f"fill {number}")["refused"])
+
+    assert not told(0, memory)
+    assert told(1, memory) == "the server named another training within a run"
+    replays = [case.replay for case in witness._CASES.values()]
+    for number in (*range(1, witness.AT_ONCE + 1), 0):
+        assert not told(number, {})
+    assert len(witness._CASES) == witness.AT_ONCE
+    assert replays[0] not in [case.replay for case in witness._CASES.values()]
+    replays[0].thread.join(timeout=60)
+    assert not replays[0].thread.is_alive()

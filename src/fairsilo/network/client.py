@@ -95,7 +95,7 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
         vouch.permit(settings, agreed)
         permit(settings, agreed, run, str(memory.get("purpose", "")))
         if settings.witness:
-            return witnessed(settings, agreed, record, run)
+            return witnessed(settings, agreed, record, memory, run)
         if "step" in record:
             return masked_reply(settings, agreed, record, memory, run)
         ask = Ask.from_record(record)

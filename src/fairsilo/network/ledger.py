@@ -195,6 +195,9 @@ def same_table(path: Path, training: str, digest: str) -> bool:
     with locked(path):
         kept = read(path)
         if training not in kept.tables:
+            others = [one for one in kept.tables if one not in kept.asked]
+            for old in others[: max(len(kept.tables) + 1 - TRAININGS, 0)]:
+                del kept.tables[old]
             kept.tables[training] = digest
             _write(path, kept)
         return kept.tables[training] == digest

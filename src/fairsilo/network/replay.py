@@ -46,7 +46,8 @@ class Replay:
         self._next: Ask | None = None
         self.why = ""
         """Why there is no further question."""
-        threading.Thread(target=self._run, daemon=True).start()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
 
     def expected(self) -> Ask:
         """The next question; an error where there is none."""

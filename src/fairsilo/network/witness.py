@@ -31,7 +31,7 @@ from fairsilo.network.masked import letter
 from fairsilo.network.replay import Replay, journal_of
 from fairsilo.network.settings import Settings
 from fairsilo.network.signed import signature
-from fairsilo.network.wire import Ask, Record, Refusal
+from fairsilo.network.wire import Ask, Memory, Record, Refusal
 from fairsilo.question import QUESTIONS
 from fairsilo.secagg import load_node_key
 
@@ -41,6 +41,8 @@ FRAME = frozenset(one.name for one in fields(Ask))
 """What no solver decides of a question."""
 TRIES = 8
 """Sums beside the last one that are tried. At a tie every other one decides otherwise."""
+AT_ONCE = 8
+"""Trainings whose replays wait in memory."""
 MOST = 1_000_000
 """Releases of a training that a server may name."""
 
@@ -141,10 +143,12 @@ class Case:
 
 
 _CASES: dict[Path, Case] = {}
-"""The trainings that this process follows."""
+"""The trainings that this process follows, the one asked for last at the end."""
 
 
-def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: str) -> Record:
+def witnessed(
+    settings: Settings, agreed: FederationFile, record: Record, memory: Memory, run: str
+) -> Record:
     """The answer of a witness to one record."""
     if record.get("step") != STEP:
         raise Refusal("a witness signs questions and answers none")
@@ -159,6 +163,9 @@ def witnessed(settings: Settings, agreed: FederationFile, record: Record, run: s
             raise ValueError("its declaration has other fields")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise Refusal("the server did not declare the training") from None
+    if memory.setdefault("training", training) != training:
+        # Each has a folder, and a thread.
+        raise Refusal("the server named another training within a run")
     if declared["start"]:
         raise Refusal(
             "under witnesses a training starts where the federation file says: leave `start_from` "
@@ -212,14 +219,14 @@ def _case(
     known = hashlib.sha256(f"{settings.name} {training}".encode()).hexdigest()[:32]
     folder = settings.witnessed / known
     state = _read(folder, agreed, declared)
-    case = _CASES.get(folder)
+    case = _CASES.pop(folder, None)
     # The first question in another run; sums that a witness missed may come before it.
     again = ask is not None and state["run"] != run
     if case is not None and not again and not case.replay.failed:
+        _CASES[folder] = case
         return case
     if case is not None:
         case.replay.end()
-        del _CASES[folder]
     if again and ask is not None:
         _go_back(folder, state, ask, told, agreed.dp is not None)
         state["run"] = run
@@ -235,6 +242,9 @@ def _case(
     state["paid"][here] = len(paid)
     replay = Replay(agreed, journal, bool(declared["baseline"]))
     _CASES[folder] = case = Case(folder, agreed, replay, state)
+    while len(_CASES) > AT_ONCE:
+        # What it needs is on its disk.
+        _CASES.pop(next(iter(_CASES))).replay.end()
     case.save()
     return case
 
