@@ -235,10 +235,10 @@ def _case(
     if again and ask is not None and len(journal.old) == ask.number - 1:
         # Asked in another run the question at work is paid for again, whatever is told with it.
         paid = _no_less(paid, journal.releases)
+        journal.note(paid)
     else:
-        # The question at work is paid for when it is replayed.
-        paid = journal.releases[: state["paid"].get(here, 0)]
-    journal.note(paid)
+        # The question at work is paid for when it is replayed; until then it stays on the disk.
+        paid = journal.releases = journal.releases[: state["paid"].get(here, 0)]
     state["paid"][here] = len(paid)
     replay = Replay(agreed, journal, bool(declared["baseline"]))
     _CASES[folder] = case = Case(folder, agreed, replay, state)
