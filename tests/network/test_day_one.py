@@ -213,6 +213,12 @@ def test_a_backup_and_a_new_key(day: Day, monkeypatch: pytest.MonkeyPatch) -> No
     day.await_node("bank")
 
 
+def test_a_new_certificate(day: Day) -> None:
+    """The SuperLink that runs keeps the one that it read."""
+    day.follow(section(OPERATING, "Certificates"))
+    assert set(nodes(Workspace(Path("work")))) >= {"bank", "clinic", "shop", "farm"}
+
+
 def test_a_silo_joins_and_leaves_and_is_refused_from_then_on(day: Day) -> None:
     day.follow(section(OPERATING, "A silo joins"))
     day.sh("cd work; ./register-silos.sh")

@@ -17,6 +17,7 @@ from fairsilo.cli.flower_members import (
     backup,
     keygen,
     remove,
+    renew,
     restore,
     rotate_key,
     unlocked,
@@ -52,7 +53,7 @@ FIXED = ("label", "split", "test_fraction", "weight", "maximum_weight")
 """Options that the demo's table decides."""
 
 
-for command in (keygen, init, add, remove, rotate_key, accept_key, backup, restore):
+for command in (keygen, init, add, remove, rotate_key, accept_key, renew, backup, restore):
     app.command()(command)
 
 

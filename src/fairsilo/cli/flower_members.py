@@ -1,4 +1,4 @@
-"""`fairsilo flower`: silos that join, leave and change keys; a silo's backup."""
+"""`fairsilo flower`: silos that join, leave and change keys; certificates; a silo's backup."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ what is next:
   - send every silo its federation.json (folder silos/NAME); each puts it into its folder, compares
     the fingerprint with the others by telephone, and says yes to it with `fairsilo flower approve`
   - at the SuperLink that runs: ./register-silos.sh"""
+NEXT_START = """\
+what is next:
+  - end the SuperLink and start it again: it reads the certificate then, and silos come back"""
+NEW_AUTHORITY = """\
+  - the authority's certificate is new, too, with the same key: send every silo its ca.pem (folder
+    silos/NAME) before the old one ends"""
+NEW_ADDRESS = """\
+  - every silo writes superlink = "{address}" into its silo.toml and starts its program again"""
 ALONE = """\
   - behind masks, silos refuse to count the rows again that they counted with or without {who}: the
     difference would be that one's. The next run needs new rows in every silo that stays, or another
@@ -123,6 +131,32 @@ def accept_key(
     name, after = members.accept(space, file)
     _told(before, after)
     print(f"  - {name}: `fairsilo flower rotate-key` again, with the new federation.json in place")
+
+
+def renew(
+    host: Annotated[
+        str | None, typer.Option(help="The SuperLink's new name or address; default as it is.")
+    ] = None,
+    ca_key: Annotated[
+        Path | None,
+        typer.Option(help="The authority's key; default certificates/ca.key in the folder."),
+    ] = None,
+    folder: Folder = Path(),
+) -> None:
+    """Sign a new server certificate, before the old one ends or for another host."""
+    space = _space(folder)
+    from fairsilo.network.ops.certificates import SERVER, last_day
+    from fairsilo.network.ops.workspace import renew_certificates
+
+    before = space.address
+    anew = renew_certificates(space, host, ca_key)
+    until = last_day(space.certificates / SERVER)
+    print(f"the server's certificate for {space.address} is valid until {until}")
+    print(NEXT_START)
+    if anew:
+        print(NEW_AUTHORITY)
+    if space.address != before:
+        print(NEW_ADDRESS.format(address=space.address))
 
 
 def rotate_key(settings: Own = Path("silo.toml")) -> None:

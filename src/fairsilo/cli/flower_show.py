@@ -86,6 +86,8 @@ def show_status(found: dict[str, Any]) -> None:
     link = found["superlink"]
     where = f"up, controlled at {link['control']}" if link["up"] else link["why"] or "not running"
     console.print(f"federation {found['federation']}; SuperLink {where}", highlight=False)
+    for told in found["certificates"]:
+        console.print(Text(f"warning: {as_typed(told)}", style="yellow"), soft_wrap=True)
     table = Table(title_justify="left")
     for name in ("silo", "connected", "last seen", "fairsilo", "files fit", "now"):
         table.add_column(name)

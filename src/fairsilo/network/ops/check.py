@@ -23,6 +23,7 @@ from fairsilo.network.approval import confirmed
 from fairsilo.network.audit_columns import check_columns
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.ledger import read
+from fairsilo.network.ops.certificates import ending
 from fairsilo.network.rows import split_rows, weightless_of
 from fairsilo.network.settings import Settings
 from fairsilo.network.silo import privacy_conflict
@@ -72,6 +73,7 @@ def check_table(settings: Settings, agreed: FederationFile) -> Findings:
     if settings.key is not None and settings.key.exists() and settings.key.stat().st_mode & 0o077:
         problems.append(f"others can read the private key {settings.key.name}: chmod 600 it")
     problems += _another_key(settings, agreed)
+    findings.remarks += ending(settings.approvals.parent)
     if not confirmed(settings, agreed) and settings.approve == "listed":
         findings.remarks.append(
             "no run of this federation file is answered until its owner said yes: "

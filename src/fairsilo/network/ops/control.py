@@ -13,7 +13,7 @@ import httpx
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.bundle import digest
-from fairsilo.network.ops.certificates import CA
+from fairsilo.network.ops.certificates import CA, ended
 from fairsilo.network.ops.internals import CONTROL, expect_names
 from fairsilo.network.ops.keys import silo_names
 from fairsilo.network.ops.workspace import Workspace
@@ -160,6 +160,8 @@ def _client(space: Workspace, simulation: int = 0) -> Iterator[Any]:
         why = told.message if told else f"status {error.response.status_code}"
         raise _refused(why) from None
     except httpx.HTTPError as error:
+        if over := ended(space.certificates):
+            raise FairSiloError("; ".join(over)) from None
         raise FairSiloError(
             f"the SuperLink at {address} does not answer ({type(error).__name__}): look at "
             "its output"

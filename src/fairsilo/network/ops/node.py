@@ -20,6 +20,10 @@ COMMAND = "flower-supernode"
 KEY = "--auth-supernode-private-key"
 REJECTED = 5
 """The exit code of a node that the SuperLink does not take: its key is not registered there."""
+EXPIRED = 6
+"""That of one that found the SuperLink's certificate, or the authority's, to have ended."""
+HEARD = {"Failed to activate SuperNode": REJECTED, "certificate has expired": EXPIRED}
+"""Words of Flower's log, and the exit code for them."""
 CONTACT = "FAIRSILO_CONTACT"
 """The variable with the file that is touched when the SuperLink answered."""
 
@@ -27,11 +31,12 @@ CONTACT = "FAIRSILO_CONTACT"
 class Heard(logging.Handler):
     """Hears from Flower's log why the node ends, which its exit code does not tell."""
 
-    rejected = False
+    code = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """A line of the log."""
-        self.rejected |= "Failed to activate SuperNode" in record.getMessage()
+        told = record.getMessage()
+        self.code = next((code for words, code in HEARD.items() if words in told), self.code)
 
 
 def main() -> None:
@@ -55,8 +60,8 @@ def main() -> None:
     try:
         entry.load()()
     except SystemExit:
-        if heard.rejected:
-            sys.exit(REJECTED)
+        if heard.code:
+            sys.exit(heard.code)
         raise
     except Exception:
         traceback.print_exc()

@@ -21,7 +21,7 @@ from pathlib import Path
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA
 from fairsilo.network.ops.health import serving
-from fairsilo.network.ops.node import CONTACT, REJECTED
+from fairsilo.network.ops.node import CONTACT, EXPIRED, REJECTED
 from fairsilo.network.ops.processes import environment, free_ports
 from fairsilo.network.ops.silo_health import SiloHealth
 from fairsilo.network.ops.wake import VARIABLE, ends
@@ -34,7 +34,9 @@ LONGEST = 30.0
 """Seconds that are waited at most before a child is started again."""
 WHY = {
     REJECTED: "the SuperLink does not know this silo's key: the coordinator has to register it "
-    "(./register-silos.sh), and the SuperNode ended until then"
+    "(./register-silos.sh), and the SuperNode ended until then",
+    EXPIRED: "the SuperLink's certificate has ended, or ca.pem here: the coordinator has to renew "
+    "it (`fairsilo flower renew`), and to send a new ca.pem where that one ended",
 }
 """What an exit code means, where that is known."""
 PATIENCE = 4.0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsilo.errors import FairSiloError
+from fairsilo.network.ops.certificates import ending
 from fairsilo.network.ops.control import nodes
 from fairsilo.network.ops.follow import run_and_follow
 from fairsilo.network.ops.processes import is_alive
@@ -81,6 +82,7 @@ def status(space: Workspace, run: Path | None = None) -> dict[str, Any]:
         "federation": space.agreed.name,
         "fingerprint": space.agreed.fingerprint,
         "superlink": {"up": up, "control": space.control if up else "", "why": trouble},
+        "certificates": ending(space.certificates),
         "silos": [about(name) for name in space.agreed.names],
         "witnesses": [about(one.name) for one in space.agreed.witnesses],
         "run": about_run(state, path.parent, ended) if there and path is not None else None,

@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.ops.certificates import CA, SERVER, SERVER_KEY
+from fairsilo.network.ops.certificates import CA, SERVER, SERVER_KEY, days_left, ended, ending
 from fairsilo.network.ops.control import unregister_former
 from fairsilo.network.ops.gateway import Gateway, check_flower
 from fairsilo.network.ops.health import Health, Metric, serving
@@ -33,6 +34,8 @@ CLIENTS = 1000
 """Connections at once; more are told to come again."""
 LEAVING = 10.0
 """Seconds that the SuperLink of a command that was killed has to end."""
+DAY = 86400.0
+"""Seconds between two warnings of a certificate that ends."""
 OTHER_PORTS = ("FLWR_INTERNAL_GRPC_CONTROL_API", "FLWR_INTERNAL_GRPC_FLEET_API")
 """Variables by which Flower opens more ports, to everybody."""
 
@@ -49,6 +52,8 @@ def run_superlink(
     SuperLink's own port on loopback, 0 for one that is free; `health_port`: see `health`.
     """
     logging.basicConfig(format="%(asctime)s gateway: %(message)s", level=logging.WARNING)
+    if told := ended(space.certificates):
+        raise FairSiloError("; ".join(told))
     host, _, port = space.address.rpartition(":")
     own = control_port or free_ports(1)[0]
     with _bound(listen or host.strip("[]"), int(port)) as door, processes(None) as group:
@@ -130,12 +135,20 @@ def _heed_hangup() -> None:
 def _health(space: Workspace, port: int, gateway: Gateway) -> Health:
     """How the SuperLink and the gateway are; where either ends, so does this program."""
     problems = [] if listens(port) else ["the SuperLink does not answer on its port"]
+    problems += ended(space.certificates)
     words = "Requests at the federation's address, by the status of their answer."
     metrics = [
         Metric("fairsilo_gateway_requests_total", count, words, "counter", {"status": str(status)})
         for status, count in sorted(gateway.answered.items())
     ]
-    facts = {"federation": space.agreed.name, "address": space.address}
+    left = {name: days_left(space.certificates / name) for name in (SERVER, CA)}
+    words = "Days until a certificate ends."
+    metrics += [
+        Metric("fairsilo_certificate_days_left", days, words, labels={"certificate": name})
+        for name, days in left.items()
+    ]
+    facts: dict[str, Any] = {"federation": space.agreed.name, "address": space.address}
+    facts |= {"certificate_days_left": left, "warnings": ending(space.certificates)}
     answered = {str(status): count for status, count in sorted(gateway.answered.items())}
     return Health(problems, {**facts, "answered": answered}, metrics)
 
@@ -168,17 +181,26 @@ def _serve(
             print(f"{name} left: its key is refused", flush=True)
         print(f"silos: {space.address}; control: 127.0.0.1:{port}, this machine only", flush=True)
 
-    Server(config, alive, up).run(sockets=[door])
+    def remind() -> None:
+        for told in ending(space.certificates):
+            print(f"fairsilo: warning: {told}", file=sys.stderr, flush=True)
+
+    Server(config, alive, up, remind).run(sockets=[door])
 
 
 class Server(uvicorn.Server):
-    """Serves as long as the SuperLink lives; `up` is called once it does, and heeds signals."""
+    """Serves as long as the SuperLink lives; `up` is called once it does, and heeds signals;
+    `remind` then, and once a day."""
 
     def __init__(
-        self, config: uvicorn.Config, alive: Callable[[], bool], up: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        alive: Callable[[], bool],
+        up: Callable[[], None],
+        remind: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self.alive, self.up = alive, up
+        self.alive, self.up, self.remind, self.due = alive, up, remind, 0.0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
@@ -187,6 +209,9 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end; asked ten times a second."""
+        if time.time() >= self.due:
+            self.due = time.time() + DAY
+            self.remind()
         return await super().on_tick(counter) or not self.alive()
 
 

@@ -243,7 +243,8 @@ Fingerprint of the federation file; every silo compares it with the coordinator 
   login: every user of this machine can start a run there. Silos refuse an app that is not
   fairsilo's, but its server's half runs here, beside the SuperLink, with the rights of the
   SuperLink's user. Let nobody else have an account on this machine.
-- certificates/ca.key signs server certificates and nothing else: move it off this machine.
+- certificates/ca.key signs server certificates and nothing else: move it off this machine. The
+  server's is valid for two years: `fairsilo flower renew --ca-key PATH` signs the next one.
 - certificates/server.key and the silos' node.key are readable by their owners only. Keep it so.
 - A silo reads its table anew for every answer and refuses to go on if it changed during a run, also
   when the run is resumed. Under differential privacy it goes on, and only its own log says so.

@@ -28,7 +28,7 @@ from fairsilo.network.masked import agreement_of
 from fairsilo.network.member import Member, read_parties
 from fairsilo.network.ops import texts
 from fairsilo.network.ops.bundle import app_files
-from fairsilo.network.ops.certificates import CA, make_certificates
+from fairsilo.network.ops.certificates import CA, CA_KEY, make_certificates, renew
 from fairsilo.network.ops.deploy import silo_files, superlink_files
 from fairsilo.network.settings import ANSWERS
 
@@ -122,14 +122,37 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
     space = Workspace(folder)
     space.app.mkdir(parents=True, exist_ok=True)
     make_certificates(space.certificates, host)
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    _write(folder / ADDRESS, "@address@\n", {"address": address})
-    fill = _fill(agreed, address)
+    _write(folder / ADDRESS, "@address@\n", {"address": _address(host, port)})
+    fill = _fill(agreed, space.address)
     write_app(space)
     _script(folder / "start-superlink.sh", texts.START_SUPERLINK, fill)
     _script(folder / "register-silos.sh", texts.REGISTER, fill)
     _write_members(space, agreed)
     return space
+
+
+def renew_certificates(space: Workspace, host: str | None, ca_key: Path | None) -> bool:
+    """A new server certificate, for another host if one is given, in the whole folder.
+
+    Whether the authority's was made anew, too, and every silo needs its ca.pem.
+    """
+    agreed, (before, _, port) = space.agreed, space.address.rpartition(":")
+    host = host or before.strip("[]")
+    anew = renew(space.certificates, host, ca_key or space.certificates / CA_KEY)
+    old, address = space.address, _address(host, int(port))
+    settings = [space.silo(one.name) / "silo.toml" for one in agreed.parties]
+    # Whatever else their owners changed in them stays.
+    for path in (*settings, space.folder / "start-superlink.sh"):
+        if path.exists() and old in (text := path.read_text()):
+            new = text.replace(f'"{old}"', f'"{address}"').replace(f"at {old}\n", f"at {address}\n")
+            write_atomic(path, new.encode(), path.stat().st_mode & 0o777)
+    write_atomic(space.folder / ADDRESS, f"{address}\n".encode())
+    _write_members(space, agreed)
+    return anew
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def write_app(space: Workspace) -> None:
