@@ -29,6 +29,7 @@ PROGRESS = "progress.jsonl"
 AUDIT_PROGRESS = "audit-progress.jsonl"
 """That of an audit, which may be written into the folder of the run that it measures."""
 LOCK = ".lock"
+BUSY = "another run is at work in {folder}{process}: wait for it, or give another `out`"
 PHASES = ("start", "connect", "set-up", "rounds", "evaluation", "writing")
 """The parts of a run, in order; after a loss or when it is resumed a run goes back."""
 ENDS = ("finished", "failed", "stopped")
@@ -109,9 +110,9 @@ def full_disk(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, who: str) -> Iterator[None]:
+def locked(folder: Path, who: str, busy: str = BUSY) -> Iterator[None]:
     """Hold the folder as `who` (the command, the server), one at a time; kept until the process
-    ends, however it does."""
+    ends, however it does. `busy`: what is said where another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{LOCK}-{who}").open("a+") as stream:
         try:
@@ -119,10 +120,8 @@ def locked(folder: Path, who: str) -> Iterator[None]:
         except OSError:
             stream.seek(0)
             held = stream.read().strip()
-            raise FairSiloError(
-                f"another run is at work in {folder}{f' (process {held})' if held else ''}: wait "
-                "for it, or give another `out`"
-            ) from None
+            process = f" (process {held})" if held else ""
+            raise FairSiloError(busy.format(folder=folder, process=process)) from None
         stream.truncate(0)
         stream.write(str(os.getpid()))
         stream.flush()

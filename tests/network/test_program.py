@@ -17,9 +17,11 @@ import pytest
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.bundle import own_digest, refusal
 from fairsilo.network.ops.demo import make_demo
+from fairsilo.network.ops.node import REJECTED
 from fairsilo.network.ops.processes import free_ports
 from fairsilo.network.ops.program import Child, run_silo, secret_file
 from fairsilo.network.ops.workspace import Workspace
+from fairsilo.progress import locked
 from tests.network.network import command_lines
 
 
@@ -79,6 +81,29 @@ def test_a_port_that_another_silo_has_is_named(space: Workspace) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(FairSiloError, match=f"`port` {port} cannot be used"):
             run_silo(space.silo("silo-1") / "silo.toml", port)
+
+
+def test_a_silos_program_runs_once(space: Workspace) -> None:
+    own = space.silo("silo-1")
+    with (
+        locked(own, "silo"),
+        pytest.raises(
+            FairSiloError, match=rf"runs already in {own} \(process {os.getpid()}\): end"
+        ),
+    ):
+        run_silo(own / "silo.toml")
+    with locked(own, "silo"):
+        pass
+
+
+def test_both_causes_of_a_rejection_are_told() -> None:
+    """Flower has the same words for a key that it does not know and for one that is connected."""
+    child = Child("SuperNode", [sys.executable, "-c", f"raise SystemExit({REJECTED})"], {})
+    child.process.wait(10)
+    child.look()
+    child.close()
+    assert "the SuperLink does not know this silo's key" in child.why
+    assert "it still takes this silo for connected" in child.why
 
 
 def test_a_child_that_ends_soon_is_started_later_each_time(

@@ -26,6 +26,7 @@ from fairsilo.network.ops.processes import environment, free_ports
 from fairsilo.network.ops.silo_health import SiloHealth
 from fairsilo.network.ops.wake import VARIABLE, ends
 from fairsilo.network.settings import Settings, read_settings
+from fairsilo.progress import locked
 
 HOST = "127.0.0.1"
 SETTLED = 20.0
@@ -33,12 +34,14 @@ SETTLED = 20.0
 LONGEST = 30.0
 """Seconds that are waited at most before a child is started again."""
 WHY = {
-    REJECTED: "the SuperLink does not know this silo's key: the coordinator has to register it "
-    "(./register-silos.sh), and the SuperNode ended until then",
+    REJECTED: "the SuperLink does not know this silo's key, and the coordinator has to register it "
+    "(./register-silos.sh); or it still takes this silo for connected: for a minute after its "
+    "program was killed, and as long as another program has the same key",
     EXPIRED: "the SuperLink's certificate has ended, or ca.pem here: the coordinator has to renew "
     "it (`fairsilo flower renew`), and to send a new ca.pem where that one ended",
 }
 """What an exit code means, where that is known."""
+RUNS = "this silo's program runs already in {folder}{process}: end that one first"
 PATIENCE = 4.0
 """Seconds that children have to end by themselves."""
 
@@ -120,8 +123,21 @@ def run_silo(
     """
     settings = read_settings(path)
     arguments = node_arguments(settings, path.resolve(), superlink)
-    chosen = free_ports(1)[0] if port is None else free_port(port)
-    env = environment(path.resolve().parent / ".flwr")
+    beside = path.resolve().parent
+    with locked(beside, "silo", RUNS):
+        chosen = free_ports(1)[0] if port is None else free_port(port)
+        env = environment(beside / ".flwr")
+        _run(settings, arguments, chosen, env, health_port)
+
+
+def _run(
+    settings: Settings,
+    arguments: Sequence[str],
+    port: int,
+    env: dict[str, str],
+    health_port: int | None,
+) -> None:
+    """Both processes, until a signal comes."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     children: list[Child] = []
     first, second = ends()
@@ -130,7 +146,7 @@ def run_silo(
         env[CONTACT] = str(contact)
         look = SiloHealth(settings, children, contact)
         try:
-            own = ["--port", str(chosen)]
+            own = ["--port", str(port)]
             node = [*arguments, "--host", HOST, *own, "--superexec-auth-secret-file", str(secret)]
             children.append(Child("SuperNode", _module("node", node), env, wake=first))
             worker = [*own, "--secret-file", str(secret)]
