@@ -12,6 +12,7 @@ import pytest
 
 from fairsilo.dp import Budget, Release
 from fairsilo.errors import FairSiloError
+from fairsilo.network import ledger
 from fairsilo.network.federation_file import FILE
 from fairsilo.network.ledger import read, spend
 from fairsilo.network.ops.backup import restore, save
@@ -63,6 +64,55 @@ def test_a_ledger_that_has_counted_more_is_never_replaced(silo: Path, tmp_path: 
     restore(tmp_path / "old.tar", silo)
     assert restore(tmp_path / "new.tar", silo).files["ledger.json"] == "restored"
     assert (silo / "ledger.json").read_bytes() == newer
+
+
+def test_where_the_disk_is_full_in_between_no_key_is_without_its_ledger(
+    silo: Path, tmp_path: Path
+) -> None:
+    save(silo / "silo.toml", tmp_path / "b.tar")
+    new = tmp_path / "new"
+    for name in ("ca.pem", "node.key.pub"):
+        # Nothing can be written there.
+        (new / name).mkdir(parents=True)
+        with pytest.raises(FairSiloError, match=rf"cannot write .*{name}"):
+            restore(tmp_path / "b.tar", new)
+        assert (new / "ledger.json").read_bytes() == (silo / "ledger.json").read_bytes()
+        assert (new / "node.key").exists() == (name == "node.key.pub")
+        (new / name).rmdir()
+    found = restore(tmp_path / "b.tar", new).files
+    assert (found["ledger.json"], found["node.key.pub"]) == ("is there already", "restored")
+
+
+def test_a_list_that_was_moved_away_stays_as_it_was_begun_anew(silo: Path, tmp_path: Path) -> None:
+    save(silo / "silo.toml", tmp_path / "b.tar")
+    (silo / "left.jsonl").write_text('{"three": 3}\n')
+    (silo / "ca.pem").unlink()
+    found = restore(tmp_path / "b.tar", silo).files
+    assert "begun anew" in found["left.jsonl"]
+    assert found["ca.pem"] == "restored"
+    assert (silo / "left.jsonl").read_text() == '{"three": 3}\n'
+
+
+def test_a_training_that_is_too_old_to_be_counted_still_is_the_ledgers_past(
+    silo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "TRAININGS", 3)
+    for k in range(2):
+        ledger.count(silo / "ledger.json", f"training {k}", "masked", 9, 1)
+    save(silo / "silo.toml", tmp_path / "b.tar")
+    for k in range(2, 5):
+        ledger.count(silo / "ledger.json", f"training {k}", "masked", 9, 1)
+    assert set(read(silo / "ledger.json").asked) == {f"training {k}" for k in (2, 3, 4)}
+    newer = (silo / "ledger.json").read_bytes()
+    assert "has grown" in restore(tmp_path / "b.tar", silo).files["ledger.json"]
+    # One that began anew has not had more than the backup's.
+    (silo / "ledger.json").unlink()
+    spend(silo / "ledger.json", Budget(8.0, 1e-5), [Release("counts", 5.0)])
+    for k in range(7, 10):
+        ledger.count(silo / "ledger.json", f"training {k}", "masked", 9, 1)
+    assert (silo / "ledger.json").read_bytes() != newer
+    with pytest.raises(FairSiloError, match="went another way"):
+        restore(tmp_path / "b.tar", silo)
 
 
 def test_ledgers_that_went_two_ways_are_left_alone(silo: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from fairsilo import __version__
 from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
+from fairsilo.network import ledger
 from fairsilo.network.ledger import Kept, from_bytes, locked
 from fairsilo.network.ops.certificates import CA
 from fairsilo.network.settings import Settings, read_settings
@@ -27,6 +28,7 @@ FORMAT = 1
 ABOUT, SETTINGS, LEDGER, LEFT, APPROVALS = (
     "about.json", "silo.toml", "ledger.json", "left.jsonl", "approvals.json"
 )  # fmt: skip
+KEY = "node.key"
 MODELS, WITNESSED = "models/", "witnessed/"
 LARGEST = 1 << 30
 """Bytes that are read of a file in a backup."""
@@ -73,7 +75,7 @@ def restore(file: Path, folder: Path) -> Restored:
     about, content = _read(file)
     path = folder / SETTINGS
     settings = _settings_of(content, path)
-    result, writes = Restored(), list[tuple[Path, bytes]]()
+    result, writes = Restored(), list[tuple[str, Path, bytes]]()
     with locked(settings.ledger):
         for name, place in _places(settings, path, content):
             if name not in content or place is None:
@@ -82,8 +84,11 @@ def restore(file: Path, folder: Path) -> Restored:
             what = _decide(name, place, here, content[name])
             result.files[name] = what
             if what == "restored":
-                writes.append((place, content[name]))
-        for place, new in writes:
+                writes.append((name, place, content[name]))
+        # The ledger first and the key last: where the disk is full in between, there is no silo
+        # that could answer and has forgotten what it showed.
+        writes.sort(key=lambda one: (one[0] != LEDGER, one[0].startswith(KEY)))
+        for _, place, new in writes:
             write_atomic(place, new, 0o600)
     if result.files.get(LEDGER) == "restored":
         result.ledger_since = str(about["time"])
@@ -101,10 +106,9 @@ def _decide(name: str, place: Path, here: bytes | None, kept: bytes) -> str:
         return "stays: it has grown since the backup"
     if more is not None and more(kept, here, place):
         return "restored"
-    if name.startswith(WITNESSED):
-        return "stays: the witness went on since the backup"
-    if name == APPROVALS:
-        return "stays: a yes may have been taken back since the backup"
+    changed = WITNESSED if name.startswith(WITNESSED) else name
+    if changed in _STAYS:
+        return f"stays: {_STAYS[changed]}"
     why = "went another way than the backup's" if more is not None else "is another one"
     raise FairSiloError(
         f"{place} {why}, and nothing was restored: move it away if the backup's is to count"
@@ -124,9 +128,18 @@ def _counts_more(one: bytes, other: bytes, place: Path) -> bool:
         and all(
             times <= a.asked.get(training, {}).get(kind, 0)
             for training, own in b.asked.items()
+            if not _pruned(training, a, b)
             for kind, times in own.items()
         )
     )
+
+
+def _pruned(training: str, later: Kept, earlier: Kept) -> bool:
+    """Whether a ledger has no count of a training any more because so many came after it."""
+    if training in later.asked or len(later.asked) < ledger.TRAININGS:
+        return False
+    oldest = min(own.get(ledger.LATEST, 0) for own in later.asked.values())
+    return earlier.asked[training].get(ledger.LATEST, 0) < oldest
 
 
 def _models(content: bytes) -> set[tuple[str, str]]:
@@ -148,6 +161,14 @@ _GROWS: dict[str, Callable[[bytes, bytes, Path], bool]] = {
 """Of files that only grow: whether the first has all that the second has."""
 
 
+_STAYS = {
+    WITNESSED: "the witness went on since the backup",
+    LEFT: "it was begun anew since the backup",
+    APPROVALS: "a yes may have been taken back since the backup",
+}
+"""Files that are left alone where they are others than the backup's, and why."""
+
+
 def _places(
     settings: Settings, path: Path, content: dict[str, bytes] | None = None
 ) -> Iterator[tuple[str, Path | None]]:
@@ -158,7 +179,7 @@ def _places(
     yield "federation.json", settings.federation
     yield CA, beside / CA
     for ending in ("", ".pub", ".new", ".new.pub"):
-        yield f"node.key{ending}", None if key is None else key.with_name(key.name + ending)
+        yield f"{KEY}{ending}", None if key is None else key.with_name(key.name + ending)
     yield LEDGER, settings.ledger
     yield LEFT, settings.left
     yield APPROVALS, settings.approvals
