@@ -162,6 +162,27 @@ def advance(state: dict[str, Any], event: Event) -> None:
         state["doing"] = ""
 
 
+def interruptions(events: Iterable[Event]) -> list[str]:
+    """Why a run that is started again was interrupted, each time since it began."""
+    found, last = list[str](), ""
+    for event in events:
+        kind = str(event["event"])
+        if kind in ("submitting", "started"):
+            if last == "started":
+                # Of a process that was killed nobody told why.
+                found.append("the server's process ended")
+            found = found if kind == "started" or event.get("resume") else []
+            last = kind
+        elif kind in ("interrupted", *ENDS):
+            # The command's word of the same end counts for more than the process's own.
+            found = [
+                *(found if last in ("submitting", "started") else found[:-1]),
+                event.get("why", ""),
+            ]
+            last = kind
+    return found + ["the server's process ended"] * (last == "started")
+
+
 def until(state: dict[str, Any], now: float) -> dict[str, Any]:
     """A run that goes on, at a time after its last event: its clock and its phase go on, too."""
     if state["end"] or not state["time"]:

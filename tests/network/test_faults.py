@@ -28,7 +28,15 @@ from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.server import coordinate, ending
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Record
-from fairsilo.progress import AUDIT_PROGRESS, PROGRESS, Progress, Tail, locked, standing
+from fairsilo.progress import (
+    AUDIT_PROGRESS,
+    PROGRESS,
+    Progress,
+    Tail,
+    interruptions,
+    locked,
+    standing,
+)
 from fairsilo.run import Run, load
 from fairsilo.solver import Status
 from tests.network.silos import TownTransport, make_town, train
@@ -254,12 +262,39 @@ def test_a_full_disk_says_what_to_do_and_the_run_goes_on(
     assert ending(error.value, out) == {"event": "failed", "why": why}
     resumed = {**CONFIG, "resume": True}
     post = TownTransport(town, run="2")
-    coordinate(town.agreed, post, "2", resumed, out, lambda event: None, why)
+    coordinate(town.agreed, post, "2", resumed, out, lambda event: None, [why])
     undisturbed, _ = train(town, TownTransport(town, run="3"), tmp_path / "other")
     saved = load(out)
     assert (theta_of(saved) == undisturbed.trained.outcome.theta).all()
     (note,) = saved.metrics["notes"]
     assert note.startswith(f"the run was interrupted after question 3 ({why}) and resumed at 20")
+
+
+@pytest.mark.slow
+def test_an_interruption_before_the_first_answer_is_in_the_notes(tmp_path: Path) -> None:
+    town, out = make_town(tmp_path / "town", rounds=2), tmp_path / "out"
+    coordinate(town.agreed, TownTransport(town), "1", CONFIG, out, lambda event: None, ["it fell"])
+    (note,) = load(out).metrics["notes"]
+    assert note == "the run was interrupted before it had an answer (it fell) and begun anew"
+
+
+def test_why_a_run_was_interrupted_is_in_its_lines() -> None:
+    def told(*events: str) -> list[str]:
+        lines = [{"event": event.split()[0], "why": event} for event in events]
+        return interruptions([{**one, "resume": one["why"].endswith("again")} for one in lines])
+
+    silent = "the server's process ended"
+    begun = ("submitting", "submitted", "started")
+    assert told() == told("submitting") == told("submitting", "submitted") == []
+    assert told(*begun, "submitting again") == [silent]
+    assert told(*begun, "interrupted 1", "submitting again") == ["interrupted 1"]
+    # It never came up; then its process died and nobody was there; then its operator ended it.
+    ends = (
+        *("submitting", "interrupted 1", "submitting again", "started", "submitting again"),
+        *("started", "interrupted", "stopped 3", "submitting again"),
+    )
+    assert told(*ends) == ["interrupted 1", silent, "stopped 3"]
+    assert told(*ends, "started", "submitting") == []
 
 
 def test_a_progress_file_on_a_full_disk_is_one_sentence(tmp_path: Path) -> None:

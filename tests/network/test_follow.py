@@ -13,10 +13,10 @@ import pytest
 from fairsilo.dp import Release
 from fairsilo.errors import FairSiloError
 from fairsilo.network.journal import Journal
-from fairsilo.network.ops import control, follow
+from fairsilo.network.ops import control, follow, runs
 from fairsilo.network.ops.runs import RunConfig, register, stop_run
 from fairsilo.network.ops.workspace import Workspace
-from fairsilo.progress import Progress
+from fairsilo.progress import Progress, Tail, interruptions
 
 
 def dead() -> int:
@@ -63,6 +63,31 @@ def test_a_run_whose_process_died_after_its_last_word_has_ended_well(
         with pytest.raises(follow.Interrupted, match="ended before the run did"):
             follow.run_and_follow(space, config, lambda event: None)
     assert server.starts == 1
+
+
+def test_a_run_that_is_started_again_before_its_first_answer_keeps_its_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flower's part is played: its process dies twice at the start, then it finishes."""
+    config, space = (
+        RunConfig(out=tmp_path / "run", wait_lost=60.0, simulation=1),
+        Workspace(tmp_path),
+    )
+    Progress(config.progress, fresh=True).say({"event": "failed", "why": "of an earlier run"})
+    lives, pasts = iter(["dies", "dies", "finishes"]), []
+
+    def start_run(*_: object) -> str:
+        pasts.append(interruptions(Tail(config.progress).read()))
+        progress = Progress(config.progress)
+        progress.say({"event": "started", "pid": dead()})
+        if next(lives) == "finishes":
+            progress.say({"event": "finished", "notes": []})
+        return "1"
+
+    monkeypatch.setattr(runs, "start_run", start_run)
+    follow.run_and_follow(space, config, lambda event: None)
+    assert [len(past) for past in pasts] == [0, 1, 2]
+    assert pasts[2] == ["the server's process ended before the run did"] * 2
 
 
 def test_the_model_of_an_earlier_run_is_no_end_of_this_one(

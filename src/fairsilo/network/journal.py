@@ -85,7 +85,12 @@ class Journal:
     """The entries of a run, in a folder; old ones are read back, new ones appended."""
 
     def __init__(
-        self, folder: Path, fingerprint: str, resume: bool, why: str = "", start: str = ""
+        self,
+        folder: Path,
+        fingerprint: str,
+        resume: bool,
+        past: Sequence[str] = (),
+        start: str = "",
     ) -> None:
         self.folder, self.fingerprint = folder, fingerprint
         self.start = start
@@ -93,18 +98,23 @@ class Journal:
         self.old: list[Entry] = []
         self.training, self.releases = secrets.token_hex(16), list[Release]()
         self.interruptions: list[str] = []
-        """What a resumed run says of its past in its notes."""
+        """What a run that was interrupted says of its past in its notes; `past` is why it was."""
         self.count = 0
         self.ties: dict[int, int] = {}
         """At a witness, by question: which sum beside its own the solver goes on from."""
         if resume:
             self._resume()
+            why = f" ({past[-1]})" if past else ""
             self.interruptions.append(
                 f"the run was interrupted after question {len(self.old)}"
-                f"{f' ({why})' if why else ''} and resumed at {time.strftime(WHEN, time.gmtime())}"
+                f"{why} and resumed at {time.strftime(WHEN, time.gmtime())}"
             )
             self.note(self.releases)
             return
+        self.interruptions = [
+            f"the run was interrupted before it had an answer ({why}) and begun anew"
+            for why in past
+        ]
         if folder.exists():
             shutil.rmtree(folder)
         self.note(())

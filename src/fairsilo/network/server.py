@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,9 @@ from fairsilo.progress import (
     Progress,
     Tail,
     full_disk,
+    interruptions,
     is_full,
     locked,
-    standing,
 )
 from fairsilo.run import load, save
 from fairsilo.run.again import digest
@@ -58,8 +58,7 @@ def main(grid: Grid, context: Context) -> None:
     out = Path(str(config["out"]))
     with locked(out, "server"):
         path = out / (AUDIT_PROGRESS if _audits(config) else PROGRESS)
-        # Of a process that was killed nobody told why.
-        past = standing(Tail(path).read())["why"] or "the server's process ended"
+        past = interruptions(Tail(path).read())
         progress = Progress(path)
         try:
             # Where Flower has changed, its own waits stay.
@@ -126,7 +125,7 @@ def coordinate(
     config: Any,
     out: Path,
     say: Callable[[dict[str, Any]], None],
-    past: str = "",
+    past: Sequence[str] = (),
 ) -> list[str]:
     """Wait, ask who is there, train or audit, write; the run's notes."""
     silos = wait_for_silos(agreed, post, float(config["wait"]), say)

@@ -72,7 +72,7 @@ def run_and_follow(
                 if not error.told:
                     Progress(config.progress).say({"event": "interrupted", "why": why})
                 _await_again(space, config, deadline)
-            config = replace(config, resume=resumable(config.out / JOURNAL))
+            config = replace(config, again=True, resume=resumable(config.out / JOURNAL))
 
 
 def follow(

@@ -40,6 +40,8 @@ class RunConfig:
 
     out: Path
     resume: bool = False
+    again: bool = False
+    """Whether the same command started the run before, and it was interrupted."""
     baseline: bool = False
     """Whether to train without the constraints, too, to compare."""
     overwrite: bool = False
@@ -124,8 +126,9 @@ def submit(space: Workspace, config: RunConfig) -> str:
     """Start a run and return its number."""
     if not (config.simulation or controlled(space)):
         raise FairSiloError(f"the run did not start: {absent(space)}")
-    Progress(config.progress, fresh=not config.resume).say(
-        {"event": "submitting", "resume": config.resume, "phase": "start"}
+    more = config.resume or config.again
+    Progress(config.progress, fresh=not more).say(
+        {"event": "submitting", "resume": more, "phase": "start"}
     )
     values = {
         "federation": str(space.federation.resolve()),
