@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -115,17 +115,43 @@ def locked(folder: Path, who: str, busy: str = BUSY) -> Iterator[None]:
     ends, however it does. `busy`: what is said where another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{LOCK}-{who}").open("a+") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _taken(stream):
             stream.seek(0)
             held = stream.read().strip()
             process = f" (process {held})" if held else ""
-            raise FairSiloError(busy.format(folder=folder, process=process)) from None
+            raise FairSiloError(busy.format(folder=folder, process=process))
         stream.truncate(0)
         stream.write(str(os.getpid()))
         stream.flush()
         yield
+
+
+def _taken(stream: TextIO) -> bool:
+    """Whether a lock could be taken, within the moment for which `held` may have it."""
+    for _ in range(10):
+        with contextlib.suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def held(folder: Path, who: str) -> bool | None:
+    """Whether a process holds the folder as `who`; None where none ever did.
+
+    A lock tells this of processes in another container, too, and its end is never missed, while
+    the number of a process may be another one's by now.
+    """
+    try:
+        stream = (folder / f"{LOCK}-{who}").open()
+    except OSError:
+        return None
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        return False
 
 
 def standing(events: Iterable[Event]) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,11 +21,12 @@ from fairsilo.cli import app
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops import control
 from fairsilo.network.ops.demo import make_demo
+from fairsilo.network.ops.follow import Interrupted, follow
 from fairsilo.network.ops.runs import LAST
 from fairsilo.network.ops.status import last_run, status
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.network.server import coordinate
-from fairsilo.progress import PROGRESS, Progress, standing, time_left
+from fairsilo.progress import PROGRESS, Progress, held, locked, standing, time_left
 from fairsilo.secagg.keys import read_public_key
 from tests.network.silos import TownTransport, make_town
 from tests.network.test_faults import CONFIG
@@ -116,6 +119,33 @@ def test_of_a_run_by_real_handlers(
     progress.say({"event": "finished", "notes": ["all went well"]})
     found = status(space)["run"]
     assert (found["how"], found["notes"]) == ("finished", ["all went well"])
+
+
+def test_whether_a_run_goes_on_is_told_by_its_lock(space: Workspace, tmp_path: Path) -> None:
+    """Not by a number: after a restart of the machine, or of its container, another process has it,
+    and of one in another container it says nothing."""
+    progress, nobody = Progress(tmp_path / PROGRESS, fresh=True), 2**22 + 1
+    progress.say({"event": "started", "pid": nobody})
+    assert status(space, tmp_path)["run"]["how"] == "interrupted"
+    with locked(tmp_path, "server"):
+        assert status(space, tmp_path)["run"]["how"] == "running"
+        assert held(tmp_path, "server")
+    assert held(tmp_path, "server") is False
+    progress.say({"event": "started", "pid": os.getpid()})
+    assert status(space, tmp_path)["run"]["how"] == "interrupted"
+    with pytest.raises(Interrupted):
+        follow(space, "1", tmp_path, lambda event: None)
+
+
+def test_a_look_at_a_lock_keeps_nobody_from_it(tmp_path: Path) -> None:
+    with locked(tmp_path, "server"):
+        pass
+    with (tmp_path / ".lock-server").open() as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        timer = threading.Timer(0.05, fcntl.flock, (look, fcntl.LOCK_UN))
+        timer.start()
+        with locked(tmp_path, "server"):
+            timer.join()
 
 
 @pytest.mark.parametrize("online", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -314,7 +315,7 @@ def watch(
         name = space.agreed.name
         print(f"no run of {name} was started from {folder} yet: its page comes with it", flush=True)
         path = await_run(space)
-    serve_page(path, port, died)
+    serve_page(path, port, partial(died, path.parent))
 
 
 @app.command()

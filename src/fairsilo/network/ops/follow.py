@@ -23,7 +23,7 @@ from fairsilo.network.ops.runs import (
     submit,
 )
 from fairsilo.network.ops.workspace import Workspace
-from fairsilo.progress import PROGRESS, Event, Progress, Tail, full_disk, locked
+from fairsilo.progress import PROGRESS, Event, Progress, Tail, full_disk, held, locked
 
 JOURNAL = "journal"
 LEAVING = 15.0
@@ -103,13 +103,13 @@ def follow(
                 ended.told = True
                 raise ended
             quiet_since = time.monotonic()
-        gone = pid and not is_alive(pid)
+        dead = pid and gone(out, pid)
         events = tail.read()
         if events:
             continue
-        if gone and shutil.disk_usage(out).free < ROOM:
+        if dead and shutil.disk_usage(out).free < ROOM:
             raise FairSiloError(full_disk(out))
-        if gone:
+        if dead:
             raise Interrupted(
                 "the server's process ended before the run did: use `resume` to go on"
             )
@@ -118,6 +118,13 @@ def follow(
                 f"run {run} did not come up: look at the SuperLink's output, then use `resume`"
             )
         time.sleep(0.2)
+
+
+def gone(folder: Path, pid: int) -> bool:
+    """Whether the process of the run in a folder has ended; a training without a network (`train
+    --watch`) holds no lock there, and goes by its number."""
+    at_work = held(folder, "server")
+    return not (is_alive(pid) if at_work is None else at_work)
 
 
 def check_folder(config: RunConfig) -> None:

@@ -17,8 +17,7 @@ from typing import Any
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import ending
 from fairsilo.network.ops.control import nodes
-from fairsilo.network.ops.follow import run_and_follow
-from fairsilo.network.ops.processes import is_alive
+from fairsilo.network.ops.follow import gone, run_and_follow
 from fairsilo.network.ops.runs import LAST, RunConfig, controlled
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import PROGRESS, Event, Tail, standing, time_left, until
@@ -61,7 +60,7 @@ def status(space: Workspace, run: Path | None = None) -> dict[str, Any]:
         except FairSiloError as error:
             up, trouble = False, str(error)
     now = time.time()
-    ended = died(state)
+    ended = path is not None and died(path.parent, state)
 
     def about(name: str) -> dict[str, Any]:
         own, node = state["silos"].get(name, {}), seen.get(name)
@@ -89,9 +88,9 @@ def status(space: Workspace, run: Path | None = None) -> dict[str, Any]:
     }
 
 
-def died(state: dict[str, Any]) -> bool:
+def died(folder: Path, state: dict[str, Any]) -> bool:
     """Whether the process of a run that has not ended is gone."""
-    return not state["end"] and bool(state["pid"]) and not is_alive(int(state["pid"]))
+    return not state["end"] and bool(state["pid"]) and gone(folder, int(state["pid"]))
 
 
 def about_run(state: dict[str, Any], folder: Path, dead: bool) -> dict[str, Any]:
