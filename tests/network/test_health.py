@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from fairsilo.network import left
 from fairsilo.network.ops.health import Health, Metric, metrics_text, serving
 from fairsilo.network.ops.processes import free_ports
 from fairsilo.network.ops.program import Child
-from fairsilo.network.ops.silo_health import SILENT, SiloHealth
+from fairsilo.network.ops.silo_health import SILENT, SiloHealth, Tally
 from fairsilo.network.settings import Settings
 
 SAMPLE = re.compile(
@@ -140,3 +141,38 @@ def test_a_silos_health_is_its_processes_its_contact_and_what_left(tmp_path: Pat
             child.process.kill()
             child.process.wait(10)
             child.close()
+
+
+def test_counts_go_on_where_the_list_was_moved_away(tmp_path: Path) -> None:
+    tally, path = Tally(tmp_path / "left.jsonl"), tmp_path / "left.jsonl"
+    line = '{"run": "1", "bytes": 10}\n'
+    path.write_text(3 * line)
+    tally.look()
+    path.rename(tmp_path / "left-1.jsonl")
+    tally.look()
+    # As long as the old one was, and longer: told by its number.
+    path.write_text(4 * line)
+    tally.look()
+    assert (tally.replies, tally.bytes) == (7, 70)
+    # Emptied in its place: told by its length.
+    with path.open("w") as stream:
+        stream.write(2 * line)
+    tally.look()
+    tally.look()
+    assert tally.replies == 9
+
+
+def test_looks_at_the_same_time_count_a_line_once(tmp_path: Path) -> None:
+    class Slow(Tally):
+        def _count(self, content: bytes) -> None:
+            time.sleep(0.05)
+            super()._count(content)
+
+    tally = Slow(tmp_path / "left.jsonl")
+    tally.path.write_text(50 * '{"run": "1"}\n')
+    looks = [threading.Thread(target=tally.look) for _ in range(4)]
+    for one in looks:
+        one.start()
+    for one in looks:
+        one.join()
+    assert tally.replies == 50

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,20 +23,25 @@ SILENT = 90.0
 
 
 class Tally:
-    """Counts over left.jsonl, of which only what is new is read."""
+    """Counts over left.jsonl, of which only what is new is read; they go on where the owner moved
+    the file away and another one began."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.offset = path, 0
+        self.path, self.offset, self.file = path, 0, 0
+        self.turn = threading.Lock()
         self.replies = self.refused = self.bytes = self.remarks = 0
         self.last = ""
 
     def look(self) -> None:
-        """Count the lines that came since the last look."""
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as stream:
+        """Count the lines that came since the last look, one at a time."""
+        with self.turn, contextlib.suppress(FileNotFoundError), self.path.open("rb") as stream:
+            about = os.fstat(stream.fileno())
+            if about.st_ino != self.file or about.st_size < self.offset:
+                self.file, self.offset = about.st_ino, 0
             stream.seek(self.offset)
-            content = stream.read()
+            self._count(stream.read())
+
+    def _count(self, content: bytes) -> None:
         # The rest of a line that is being written is for the next look.
         whole = content[: content.rfind(b"\n") + 1]
         self.offset += len(whole)
