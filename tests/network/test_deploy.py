@@ -106,6 +106,8 @@ def test_the_compose_file(deploy: Path) -> None:
     assert asked[:3] == ["CMD", "python", "-c"]
     assert f"127.0.0.1:{port}/health" in asked[3]
     compile(asked[3], "health", "exec")
+    assert f"--health-port {port}" in unit_of(deploy).read_text()
+    assert port == ("18480" if "superlink" in words else "18481")
     if "superlink" in words:
         assert service["ports"] == ["8443:8443"]
     else:

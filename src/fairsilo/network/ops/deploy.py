@@ -7,8 +7,9 @@ are filled in.
 
 from __future__ import annotations
 
-HEALTH = 9100
-"""The port of loopback at which both programs tell how they are."""
+SUPERLINK_HEALTH, SILO_HEALTH = "18480", "18481"
+"""The ports of loopback at which the two programs tell how they are: nobody's by custom (9100 is
+that of Prometheus' node_exporter), and two, so that both can run on one machine."""
 
 DOCKERFILE = """\
 # The fairsilo that this @what@ runs. Build it from this folder: docker compose build
@@ -118,17 +119,19 @@ ExecStart=/opt/fairsilo/bin/fairsilo flower silo --settings silo.toml --health-p
 def superlink_files(fill: dict[str, str]) -> dict[str, str]:
     """The coordinator's, by name: for the SuperLink with its gateway."""
     port = fill["address"].rpartition(":")[2]
-    command = f'[flower, superlink, --folder, ., --listen, 0.0.0.0, --health-port, "{HEALTH}"]'
-    own = {"what": "coordinator", "place": "federation", "service": "superlink", "port": port}
-    own |= {"command": command, "unit": "fairsilo-superlink.service", "start": LINK_START}
+    command = '[flower, superlink, --folder, ., --listen, 0.0.0.0, --health-port, "@health@"]'
+    own = {"health": SUPERLINK_HEALTH, "command": command}
+    own |= {"what": "coordinator", "place": "federation", "service": "superlink", "port": port}
+    own |= {"unit": "fairsilo-superlink.service", "start": LINK_START}
     own |= {"title": "SuperLink and gateway", "more": LINK_MORE}
     return _files({**fill, **own})
 
 
 def silo_files(fill: dict[str, str]) -> dict[str, str]:
     """A silo's, by name."""
-    command = f'[flower, silo, --settings, silo.toml, --health-port, "{HEALTH}"]'
+    command = '[flower, silo, --settings, silo.toml, --health-port, "@health@"]'
     own = {"what": "silo", "place": "silo", "service": "silo", "command": command}
+    own |= {"health": SILO_HEALTH}
     own |= {"unit": "fairsilo-silo.service", "start": SILO_START, "more": SILO_MORE}
     return _files({**fill, **own, "title": f"silo {fill['silo']}"})
 
@@ -141,6 +144,6 @@ def _files(fill: dict[str, str]) -> dict[str, str]:
 def _filled(text: str, fill: dict[str, str]) -> str:
     # Twice: some of what is filled in has places of its own.
     for _ in range(2):
-        for key, value in {**fill, "health": str(HEALTH)}.items():
+        for key, value in fill.items():
             text = text.replace(f"@{key}@", value)
     return text

@@ -163,7 +163,7 @@ approve = "listed"
 START_SILO = """\
 #!/bin/sh
 # Starts this @role@'s own program: it answers with the fairsilo that is installed here, and never
-# runs code that was sent. Control-C ends it. `--health-port 9100` adds GET /health and /metrics.
+# runs code that was sent. Control-C ends it. `--health-port 18481` adds GET /health and /metrics.
 set -eu
 umask 077
 cd "$(dirname "$0")"
