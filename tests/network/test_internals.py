@@ -78,6 +78,31 @@ main()
     assert "rounds take seconds longer" in told
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["pull_messages", "push_object"])
+def test_a_silos_room_is_limited_where_messages_are_not_sent_whole(missing: str) -> None:
+    """Each is said by itself, and what can be done is."""
+    code = f"""
+from flwr.superlink.servicer.fleet import fleet_handlers as handlers
+before = handlers.push_messages
+del handlers.{missing}
+from fairsilo.network.ops.link import prepare
+prepare()
+print(handlers.push_messages is before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "rounds take longer until then" in done.stderr
+    limited = missing == "pull_messages"
+    assert (done.stdout == "False\n") is limited
+    assert ("the SuperLink's memory has no limit until then" in done.stderr) is not limited
+
+
 def test_the_longer_nothing_came_the_longer_is_the_wait() -> None:
     waits = [pause(idle, most=1.0) for idle in (0.0, 0.1, 1.0, 2.0, 60.0)]
     assert waits == sorted(waits)

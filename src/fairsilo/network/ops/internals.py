@@ -10,6 +10,7 @@ control  names through which the coordinator's commands speak to the SuperLink.
 tidying  of tasks that gave no sign of life, which a SuperLink does before every request of a node,
          two milliseconds each, and holding its database. It is done once a second.
 parts    of messages, which `whole` sends along with them, so that nobody has to ask for each.
+room     for what one silo leaves there, which `room` limits. Where it cannot, the log says so.
 store    of those parts, which a SuperLink keeps in its database. Here it is one of Flower's own
          that keeps them in memory: a run whose SuperLink ends is over in either case.
 layers   of Starlette, which a request passes in both servers: see `layers`. Where they are not as
@@ -96,6 +97,13 @@ WHOLE = {
     "flwr.proto.message_pb2": ("ConfirmMessageReceivedResponse", "PullObjectResponse"),
 }
 """Handlers of three servers, whose first arguments are a request and the server's state."""
+ROOM = {
+    "flwr.superlink.servicer.fleet.fleet_handlers": ("push_messages", "push_object"),
+    "flwr.supercore.inflatable.inflatable_object": (
+        *("is_valid_sha256_hash", "iterate_object_tree"),
+    ),
+}
+"""What `room` needs of it."""
 CALLS = ("PullMessages", "PullObject", "ConfirmMessageReceived", "PushMessages")
 """What their clients call."""
 STORES = "flwr.superlink.config_loader", "ObjectStoreFactory"
@@ -215,15 +223,25 @@ def tidy_seldom() -> None:
 
 def expect_whole() -> None:
     """Compare what `whole` wraps with the installed Flower."""
-    expect_names(WHOLE)
-    for module, names in WHOLE.items():
-        for name in names if module.endswith("_handlers") else ():
-            first = list(inspect.signature(getattr(_module(module), name)).parameters)[:2]
-            if first != ["request", "state"]:
-                raise _changed(f"{module}.{name} has other arguments")
+    _expect_handlers(WHOLE)
     for call in CALLS:
         if not hasattr(_module("flwr.supernode.fleet_http_client").FleetHttpClient, call):
             raise _changed(f"FleetHttpClient has no {call}")
+
+
+def expect_room() -> None:
+    """Compare what `room` wraps with the installed Flower."""
+    _expect_handlers(ROOM)
+
+
+def _expect_handlers(names: Mapping[str, tuple[str, ...]]) -> None:
+    """Names, of which those of handlers take a request and the server's state."""
+    expect_names(names)
+    for module, wanted in names.items():
+        for name in wanted if module.endswith("_handlers") else ():
+            first = list(inspect.signature(getattr(_module(module), name)).parameters)[:2]
+            if first != ["request", "state"]:
+                raise _changed(f"{module}.{name} has other arguments")
 
 
 def keep_in_memory() -> None:

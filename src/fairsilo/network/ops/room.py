@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fairsilo.network.ops.internals import expect_room
+
 MOST = 256 * 2**20
 """Bytes that one silo may have lying there: four replies of the largest size, as late ones stay."""
 LEAST = 1024
@@ -41,6 +43,14 @@ class Room:
         if sum(lying.values()) > MOST:
             raise _refused(413, node, state, f"has more than {MOST:,} bytes lying here unread")
         self.parts[node] = lying
+
+
+def limit_silos() -> None:
+    """Let a SuperLink in this process take no more than that, or say what is not as expected."""
+    expect_room()
+    from flwr.superlink.servicer.fleet import fleet_handlers
+
+    limit(fleet_handlers)
 
 
 def limit(handlers: Any) -> None:

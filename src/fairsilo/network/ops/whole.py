@@ -22,8 +22,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairsilo.network.ops.room import limit
-
 MARK = "fairsilo-whole"
 """Asks for whole messages, as one of the names in a pull. Flower's handlers do not look at these,
 but for the SuperLink's to its ServerApp, which `VARIABLE` is for."""
@@ -171,7 +169,6 @@ def serve_superlink() -> None:
     news = News()
     serve(fleet_handlers, news)
     serve(runtime_handlers, news)
-    limit(fleet_handlers)
     os.environ[VARIABLE] = "1"
 
 
