@@ -21,6 +21,8 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.federation_file import FILE, read_federation_file
 from fairsilo.network.ops.draft import draft_table
 from fairsilo.network.ops.keys import make_key
+from fairsilo.network.ops.program import free_port
+from fairsilo.report.live.serve import Watching
 from fairsilo.run import Options
 from tests.network.silos import make_town
 
@@ -174,3 +176,24 @@ def test_a_witness_gets_a_folder_of_its_own(sample: Path, tmp_path: Path) -> Non
     assert "quorum is more than there are witnesses" in str(few.exception)
     with pytest.raises(ValidationError, match="quorum must be more than half of the witnesses"):
         make_town(tmp_path / "half", watched=2, quorum=1)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "70000", "-1"])
+def test_a_port_that_is_none_is_a_wrong_option(tmp_path: Path, port: str) -> None:
+    commands = [["init", "--folder", str(tmp_path / "work"), "--port", port]]
+    commands += [["silo", "--port", port], ["witness", "--port", port]]
+    if port != "0":
+        commands += [["watch", "--port", port], ["silo", "--health-port", port]]
+        commands += [["superlink", "--control-port", port]]
+    for command in commands:
+        done = CliRunner().invoke(app, ["flower", *command])
+        assert done.exit_code == 2
+        assert "65535" in done.output
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_port_that_is_none_is_one_sentence_in_python(tmp_path: Path) -> None:
+    with pytest.raises(FairSiloError, match=r"`port` 70000 cannot be used \(.*65535"):
+        free_port(70000)
+    with pytest.raises(FairSiloError, match=r"`port` 70000 cannot be used \(.*65535"):
+        Watching(tmp_path / "progress.jsonl", 70000)

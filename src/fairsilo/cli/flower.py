@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairsilo.cli.flags import as_typed
-from fairsilo.cli.flower_init import init
+from fairsilo.cli.flower_init import PORTS, init
 from fairsilo.cli.flower_members import (
     accept_key,
     add,
@@ -23,7 +22,7 @@ from fairsilo.cli.flower_members import (
     rotate_key,
     unlocked,
 )
-from fairsilo.cli.flower_owner import approve, confirm, left, show_members
+from fairsilo.cli.flower_owner import approve, check, confirm, left
 from fairsilo.cli.shared_options import AGREED, StartFrom, options_from, takes
 from fairsilo.errors import FairSiloError
 from fairsilo.extras import install
@@ -38,9 +37,19 @@ Out = Annotated[Path, typer.Option(help="Run folder, as `fairsilo train` writes 
 Wait = Annotated[float, typer.Option(help="Seconds to wait for all silos at the start.")]
 Secure = Annotated[bool, typer.Option(help="Whether the server sees sums over silos only.")]
 Timeout = Annotated[float, typer.Option(help="Seconds a silo has for one answer.")]
+NodePort = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=PORTS, help="Port of the node on this machine alone; default any that is free."
+    ),
+]
 HealthPort = Annotated[
     int | None,
-    typer.Option(help="Answer GET /health and /metrics (Prometheus) on this port of loopback."),
+    typer.Option(
+        min=0,
+        max=PORTS,
+        help="Answer GET /health and /metrics (Prometheus) on this port of loopback.",
+    ),
 ]
 WaitLost = Annotated[
     float,
@@ -58,53 +67,13 @@ for command in (keygen, init, add, remove, rotate_key, accept_key, renew, backup
     app.command()(command)
 
 
-@app.command()
-def check(
-    settings: Annotated[Path, typer.Option(help="The silo's settings.")] = Path("silo.toml"),
-) -> None:
-    """Say, at the silo, whether its table fits the federation file."""
-    needs_flower()
-    from fairsilo.network.federation_file import read_federation_file, readable
-    from fairsilo.network.ops.check import check_table
-    from fairsilo.network.vouch import standings
-
-    own = unlocked(settings)
-    agreed = read_federation_file(own.federation)
-    findings = check_table(own, agreed)
-    print(f"fingerprint: {readable(agreed.fingerprint)}")
-    print(
-        f"{agreed.method}, {agreed.model}, {agreed.estimator}, {agreed.notion}, "
-        + (
-            f"epsilon {agreed.epsilon:g}; "
-            if agreed.target_deo is None
-            else f"target {agreed.target_deo:g}; "
-        )
-        + f"{' and '.join(agreed.groups or agreed.table.groups)} in {agreed.protected_class}; "
-        + ("secure aggregation" if agreed.secure_aggregation else "NO secure aggregation")
-    )
-    if agreed.dp is not None:
-        print(f"differential privacy: a run spends ({agreed.dp.epsilon:g}, {agreed.dp.delta:g})")
-    show_members(standings(own, agreed))
-    for remark in findings.remarks:
-        print(f"remark: {as_typed(remark)}")
-    for problem in findings.problems:
-        print(f"problem: {as_typed(problem)}")
-    if findings.problems:
-        raise typer.Exit(1)
-    print(
-        "this witness fits the federation file"
-        if own.witness
-        else f"{findings.rows:,} rows fit the federation file"
-    )
+app.command()(check)
 
 
 @app.command()
 def silo(
     settings: Annotated[Path, typer.Option(help="The silo's settings.")] = Path("silo.toml"),
-    port: Annotated[
-        int | None,
-        typer.Option(help="Port of the node on this machine alone; default any that is free."),
-    ] = None,
+    port: NodePort = None,
     superlink: Annotated[
         str | None, typer.Option(help="HOST:PORT of the SuperLink; default as the settings say.")
     ] = None,
@@ -124,10 +93,7 @@ def witness(
     superlink: Annotated[
         str | None, typer.Option(help="HOST:PORT of the SuperLink; default as the settings say.")
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(help="Port of the node on this machine alone; default any that is free."),
-    ] = None,
+    port: NodePort = None,
     health_port: HealthPort = None,
 ) -> None:
     """Watch, without rows, that the server asks what follows from the sums, and sign it."""
@@ -147,7 +113,7 @@ def superlink(
         typer.Option(help="Where to listen for silos if not at the address's host: 0.0.0.0."),
     ] = None,
     control_port: Annotated[
-        int, typer.Option(help="Port of control, on loopback; 0 for a free one.")
+        int, typer.Option(min=0, max=PORTS, help="Port of control, on loopback; 0 for a free one.")
     ] = 0,
     health_port: HealthPort = None,
 ) -> None:
@@ -297,7 +263,9 @@ def watch(
     run: Annotated[
         Path | None, typer.Option(help="A run folder; default that of the last run.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port of the page, on loopback; 0: a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=PORTS, help="Port of the page, on loopback; 0: a free one.")
+    ] = 0,
 ) -> None:
     """Show a run as it goes, or as it went, on a page for this machine's browser; Control-C ends.
 

@@ -13,6 +13,9 @@ from fairsilo.cli.shared_options import AGREED, options_from, takes
 
 Secure = Annotated[bool, typer.Option(help="Whether the server sees sums over silos only.")]
 
+PORTS = 65535
+"""The largest port."""
+
 
 @takes((*AGREED, "schema"))
 def init(
@@ -46,7 +49,7 @@ def init(
         bool, typer.Option(help="Go on after the loss of one silo, showing the server its counts.")
     ] = False,
     host: Annotated[str, typer.Option(help="Name or address of the SuperLink.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the SuperLink.")] = 8000,
+    port: Annotated[int, typer.Option(min=1, max=PORTS, help="Port of the SuperLink.")] = 8000,
     name: Annotated[str, typer.Option(help="Name of the federation.")] = "federation",
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Ask for what is not given, one by one.")

@@ -1,4 +1,4 @@
-"""`fairsilo flower approve`, `confirm` and `left`: what an owner decides, and sees of what left."""
+"""`fairsilo flower check`, `approve`, `confirm` and `left`: what an owner decides, and sees."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairsilo.cli.flags import as_typed
+from fairsilo.cli.flower_members import unlocked
 from fairsilo.errors import FairSiloError
 
 if TYPE_CHECKING:
@@ -27,6 +29,47 @@ MODES = {
     "listed": "the owner is asked once for every federation file",
     "always": "every run is answered, nobody is asked",
 }
+
+
+def check(
+    settings: Annotated[Path, typer.Option(help="The silo's settings.")] = Path("silo.toml"),
+) -> None:
+    """Say, at the silo, whether its table fits the federation file."""
+    from fairsilo.cli.flower import needs_flower
+
+    needs_flower()
+    from fairsilo.network.federation_file import read_federation_file, readable
+    from fairsilo.network.ops.check import check_table
+    from fairsilo.network.vouch import standings
+
+    own = unlocked(settings)
+    agreed = read_federation_file(own.federation)
+    findings = check_table(own, agreed)
+    print(f"fingerprint: {readable(agreed.fingerprint)}")
+    print(
+        f"{agreed.method}, {agreed.model}, {agreed.estimator}, {agreed.notion}, "
+        + (
+            f"epsilon {agreed.epsilon:g}; "
+            if agreed.target_deo is None
+            else f"target {agreed.target_deo:g}; "
+        )
+        + f"{' and '.join(agreed.groups or agreed.table.groups)} in {agreed.protected_class}; "
+        + ("secure aggregation" if agreed.secure_aggregation else "NO secure aggregation")
+    )
+    if agreed.dp is not None:
+        print(f"differential privacy: a run spends ({agreed.dp.epsilon:g}, {agreed.dp.delta:g})")
+    show_members(standings(own, agreed))
+    for remark in findings.remarks:
+        print(f"remark: {as_typed(remark)}")
+    for problem in findings.problems:
+        print(f"problem: {as_typed(problem)}")
+    if findings.problems:
+        raise typer.Exit(1)
+    print(
+        "this witness fits the federation file"
+        if own.witness
+        else f"{findings.rows:,} rows fit the federation file"
+    )
 
 
 def approve(

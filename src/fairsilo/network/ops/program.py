@@ -209,9 +209,10 @@ def free_port(port: int) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
-        except OSError as error:
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
             raise FairSiloError(
-                f"`port` {port} cannot be used ({error.strerror}): give another, or none"
+                f"`port` {port} cannot be used ({why}): give another, or none"
             ) from None
     return port
 

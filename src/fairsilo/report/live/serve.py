@@ -55,9 +55,10 @@ class Watching(ThreadingHTTPServer):
         self.ending = threading.Event()
         try:
             super().__init__((HOST, port), Answers)
-        except OSError as error:
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
             raise FairSiloError(
-                f"`port` {port} cannot be used ({error.strerror}): give another, or none"
+                f"`port` {port} cannot be used ({why}): give another, or none"
             ) from None
 
     @property
