@@ -21,7 +21,7 @@ from fairsilo.cli.flower import app
 from fairsilo.network.ops.workspace import Workspace, make_workspace
 from tests.network.silos import make_town
 
-INSTRUCTIONS = {"FROM", "RUN", "ENV", "USER", "WORKDIR", "ENTRYPOINT"}
+INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "ENTRYPOINT"}
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +122,32 @@ def test_the_dockerfile(deploy: Path) -> None:
     assert steps[0][0] == "FROM"
     found = dict(steps)
     assert f"=={__version__}'" in found["RUN"]
+    # The Dockerfile itself, because COPY wants a file also where there is no wheel.
+    *sources, place = found["COPY"].split()
+    assert sources == ["Dockerfile", "*.whl"]
+    assert f"--find-links {place.rstrip('/')} " in found["RUN"]
     assert found["USER"] == "10001:10001"
     assert json.loads(found["ENTRYPOINT"]) == ["fairsilo"]
     for command in found["RUN"].split("&&"):
         assert shlex.split(command)[0] in ("pip", "useradd")
+
+
+def test_what_the_docs_call_in_containers_exists(space: Workspace) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    files = (space.folder, space.silo("silo1"))
+    texts = [page, *((one / "deploy" / "compose.yaml").read_text() for one in files)]
+    services = {name for text in texts[1:] for name in yaml.safe_load(text)["services"]}
+    found = {line for text in texts for line in re.findall(r"docker compose (?:run|exec) .*", text)}
+    assert len(found) >= 6
+    for line in found:
+        words = [word for word in line.split()[3:] if word != "--rm"]
+        service, *words = words
+        assert service in services
+        # `run` has the image's entry point, `exec` has not.
+        assert (words[0] == "fairsilo") == (" exec " in line)
+        flower, *words = words[words[0] == "fairsilo" :]
+        assert flower == "flower"
+        called(words)
 
 
 def test_what_an_owner_changed_stays(space: Workspace, tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ that of Prometheus' node_exporter), and two, so that both can run on one machine
 DOCKERFILE = """\
 # The fairsilo that this @what@ runs. Build it from this folder: docker compose build
 FROM python:3.12-slim
-RUN pip install --no-cache-dir 'fairsilo[@extras@]==@version@' \\
+# A wheel of fairsilo that lies in this folder is installed, else the one of the package index:
+#   pip wheel --no-deps --wheel-dir . PATH_OF_THE_SOURCE
+COPY Dockerfile *.whl /wheels/
+RUN pip install --no-cache-dir --find-links /wheels 'fairsilo[@extras@]==@version@' \\
     && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin fairsilo
 # The root is read-only: everything that is written goes to the folder that is mounted, or /tmp.
 ENV HOME=/tmp PYTHONDONTWRITEBYTECODE=1
@@ -52,12 +55,17 @@ services:
 """  # noqa: E501
 
 LINK_MORE = """\
-    # The gateway alone, for the silos. Runs are controlled on loopback inside the container:
+    # The gateway alone, for the silos. Control is on loopback inside the container, so all
+    # commands that need it are called there:
+    # docker compose exec superlink fairsilo flower register
     # docker compose exec superlink fairsilo flower run --out runs/first
     ports: ["@port@:@port@"]
 """
 
 SILO_MORE = """\
+    # Before the first start, and whenever the owner decides:
+    # docker compose run --rm silo flower check
+    # docker compose run --rm silo flower approve
     # For a key with a passphrase, passphrase_file in silo.toml names a secret or a file:
     # environment: [FAIRSILO_KEY_PASSPHRASE]
 """
