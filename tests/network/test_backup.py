@@ -41,6 +41,9 @@ def test_a_backup_is_put_back_on_a_new_machine(silo: Path, tmp_path: Path) -> No
     for name in ("silo.toml", FILE, "node.key", "node.key.pub", "ledger.json", "left.jsonl"):
         assert (tmp_path / "new" / name).read_bytes() == (silo / name).read_bytes()
     assert (tmp_path / "new" / "models" / "st" / "model.json").read_text() == "{}"
+    start = tmp_path / "new" / "start-silo.sh"
+    assert start.read_text() == (silo / "start-silo.sh").read_text()
+    assert start.stat().st_mode & 0o700 == 0o700
     assert stat.S_IMODE((tmp_path / "new" / "node.key").stat().st_mode) == 0o600
     assert not (tmp_path / "new" / "table.csv").exists()
     again = ("backup", tmp_path / "b.tar", "--settings", silo / "silo.toml")

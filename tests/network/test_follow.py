@@ -90,6 +90,29 @@ def test_a_run_that_is_started_again_before_its_first_answer_keeps_its_past(
     assert pasts[2] == ["the server's process ended before the run did"] * 2
 
 
+def test_whether_the_run_was_stopped_is_asked_of_this_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run, or an audit, that was started from the same folder is another matter."""
+    config, space = RunConfig(out=tmp_path / "run", wait_lost=60.0), Workspace(tmp_path)
+    server, asked = Server(config, model=False, journal=False), []
+
+    def run_ended(space: Workspace, run: str) -> str:
+        asked.append(run)
+        return "stopped" if run == "1" else ""
+
+    def submit(space: Workspace, config: RunConfig) -> str:
+        (tmp_path / runs.LAST).write_text('{"run": "2"}')
+        return server.submit(space, config)
+
+    monkeypatch.setattr(follow, "submit", submit)
+    monkeypatch.setattr(follow, "controlled", lambda space: True)
+    monkeypatch.setattr(follow, "run_ended", run_ended)
+    with pytest.raises(follow.Interrupted):
+        follow.run_and_follow(space, config, lambda event: None)
+    assert (asked, server.starts) == (["1"], 1)
+
+
 def test_the_model_of_an_earlier_run_is_no_end_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

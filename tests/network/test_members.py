@@ -22,7 +22,7 @@ from fairsilo.network.federation_file import FILE, read_federation_file
 from fairsilo.network.ledger import admit
 from fairsilo.network.ops import runs
 from fairsilo.network.ops.keys import for_flower, make_key, unlock
-from fairsilo.network.ops.workspace import Workspace
+from fairsilo.network.ops.workspace import Workspace, changing
 from fairsilo.network.settings import read_settings
 from fairsilo.secagg import load_node_key
 from fairsilo.secagg.keys import PASSPHRASE, public_bytes
@@ -337,3 +337,18 @@ def test_silos_answer_with_such_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_folder_is_opened(work: Path) -> None:
     assert Workspace(work).former == work / "former"
+
+
+def test_a_folder_is_changed_by_one_command_at_a_time(work: Path, tmp_path: Path) -> None:
+    """Else the second would write a federation file without what the first one did."""
+    make_key(tmp_path / "k", "mill")
+    told = f"another command changes {work} (process {os.getpid()}): wait"
+    folder, before = ("--folder", work), (work / FILE).read_bytes()
+    join = ("add", "mill", "--key", tmp_path / "k.pub", *folder)
+    with changing(Workspace(work)):
+        for command in (join, ("remove", "farm", *folder), ("renew", *folder)):
+            run(*command, sentence=told)
+    assert (work / FILE).read_bytes() == before
+    run(*join)
+    run("renew", "--folder", tmp_path / "nowhere", sentence="not a working folder")
+    assert not (tmp_path / "nowhere").exists()

@@ -19,7 +19,7 @@ from fairsilo.network.ops.bundle import own_digest, refusal
 from fairsilo.network.ops.demo import make_demo
 from fairsilo.network.ops.node import REJECTED
 from fairsilo.network.ops.processes import free_ports
-from fairsilo.network.ops.program import Child, run_silo, secret_file
+from fairsilo.network.ops.program import Child, make_way, run_silo, secret_file
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import locked
 from tests.network.network import command_lines
@@ -123,6 +123,35 @@ def test_a_child_that_ends_soon_is_started_later_each_time(
     child.process.wait(10)
     child.close()
     assert "the worker ended (exit code 1); it is started again in 2 s" in capfd.readouterr().err
+
+
+def test_a_port_that_somebody_took_meanwhile_is_left_to_him() -> None:
+    idle = "import sys; sys.stdin.read()"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        made = [[sys.executable, "-c", idle, "--port", port, "--more"] for _ in range(2)]
+        node, worker = (Child(name, line, {}) for name, line in zip("nw", made, strict=True))
+        make_way(node, worker)
+        assert node.arguments == worker.arguments == made[0]
+        node.process.kill()
+        node.process.wait(10)
+        node.look()
+        make_way(node, worker)
+        assert node.arguments == worker.arguments
+        *begin, another, more = node.arguments
+        assert [*begin, port, more] == made[0]
+        assert another != port
+        assert worker.process.wait(10) == -signal.SIGTERM
+        node.due = 0.0
+        node.look()
+        # Up again: nothing more happens.
+        make_way(node, worker)
+        assert node.arguments[-2] == another
+    worker.look()
+    for child in (node, worker):
+        child.stop(0.0)
 
 
 def test_a_worker_that_cannot_run_ends_the_program() -> None:

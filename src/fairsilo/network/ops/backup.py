@@ -22,6 +22,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network import ledger
 from fairsilo.network.ledger import Kept, from_bytes, locked
 from fairsilo.network.ops.certificates import CA
+from fairsilo.network.ops.workspace import write_start
 from fairsilo.network.settings import Settings, read_settings
 
 FORMAT = 1
@@ -90,6 +91,9 @@ def restore(file: Path, folder: Path) -> Restored:
         writes.sort(key=lambda one: (one[0] != LEDGER, one[0].startswith(KEY)))
         for _, place, new in writes:
             write_atomic(place, new, 0o600)
+    role = "witness" if settings.witness else "silo"
+    if not (folder / f"start-{role}.sh").exists():
+        result.files[write_start(folder, role).name] = "written anew"
     if result.files.get(LEDGER) == "restored":
         result.ledger_since = str(about["time"])
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Callable
@@ -12,9 +11,9 @@ from pathlib import Path
 
 from fairsilo.errors import FairSiloError
 from fairsilo.network.journal import resumable
+from fairsilo.network.ops.control import run_ended
 from fairsilo.network.ops.processes import interruptible, is_alive
 from fairsilo.network.ops.runs import (
-    LAST,
     PATIENCE,
     RunConfig,
     absent,
@@ -37,6 +36,8 @@ class Interrupted(FairSiloError):
 
     told = False
     """Whether the process itself wrote so into the progress file."""
+    run = ""
+    """The run's number, where it has one."""
 
 
 def run_and_follow(
@@ -65,7 +66,11 @@ def run_and_follow(
                 if known > entries:
                     # Something was done since: the wait begins anew.
                     entries, deadline = known, time.monotonic() + config.wait_lost
-                if time.monotonic() >= deadline or not alive() or _was_stopped(space, config):
+                if (
+                    time.monotonic() >= deadline
+                    or not alive()
+                    or _was_stopped(space, config, error.run)
+                ):
                     raise
                 why = str(error).partition(": use")[0]
                 watch({"event": "interrupted", "why": f"{why}; the run is started again"})
@@ -121,8 +126,8 @@ def follow(
 
 
 def gone(folder: Path, pid: int) -> bool:
-    """Whether the process of the run in a folder has ended; a training without a network (`train
-    --watch`) holds no lock there, and goes by its number."""
+    """Whether the process of the run in a folder has ended; a training without a network
+    holds no lock there, and goes by its number."""
     at_work = held(folder, "server")
     return not (is_alive(pid) if at_work is None else at_work)
 
@@ -167,6 +172,9 @@ def _once(
         watch({"event": "submitting"})
         run = submit(space, config)
         follow(space, run, config.out, watch, alive, config.progress)
+    except Interrupted as error:
+        error.run = run
+        raise
     except KeyboardInterrupt:
         with contextlib.suppress(FairSiloError):
             Progress(config.progress).say({"event": "stopping"})
@@ -195,11 +203,10 @@ def _await_again(space: Workspace, config: RunConfig, deadline: float) -> None:
         time.sleep(0.5)
 
 
-def _was_stopped(space: Workspace, config: RunConfig) -> bool:
+def _was_stopped(space: Workspace, config: RunConfig, run: str) -> bool:
     """Whether somebody ended the run at the SuperLink."""
-    from fairsilo.network.ops.control import run_ended
-
-    with contextlib.suppress(FairSiloError, OSError, ValueError, KeyError):
-        run = json.loads((space.folder / LAST).read_text())["run"]
-        return not config.simulation and controlled(space) and run_ended(space, run) == "stopped"
+    if config.simulation or not run:
+        return False
+    with contextlib.suppress(FairSiloError):
+        return controlled(space) and run_ended(space, run) == "stopped"
     return False

@@ -19,7 +19,7 @@ from fairsilo.network.federation_file import FederationFile, read_federation_fil
 from fairsilo.network.member import Member
 from fairsilo.network.ops.draft import member
 from fairsilo.network.ops.keys import make_key
-from fairsilo.network.ops.workspace import Workspace, next_file
+from fairsilo.network.ops.workspace import Workspace, changing, next_file
 from fairsilo.network.settings import Settings
 from fairsilo.secagg import load_node_key
 from fairsilo.secagg.keys import PASSPHRASE, is_locked, public_bytes, read_public_key
@@ -30,37 +30,40 @@ LARGEST = 100_000
 
 def add(space: Workspace, name: str, key: Path, witness: bool = False) -> FederationFile:
     """A silo joins, or a witness."""
-    agreed = space.agreed
-    if name in {one.name for one in agreed.parties}:
-        raise FairSiloError(
-            f"there is a silo {name} already, or a witness: choose another name, or have it change "
-            "its key with `fairsilo flower rotate-key`"
-        )
-    new = (member(name, key),)
-    if witness:
-        return _go_over(space, agreed.silos, agreed.witnesses + new)
-    return _go_over(space, agreed.silos + new, agreed.witnesses)
+    with changing(space):
+        agreed = space.agreed
+        if name in {one.name for one in agreed.parties}:
+            raise FairSiloError(
+                f"there is a silo {name} already, or a witness: choose another name, or have it "
+                "change its key with `fairsilo flower rotate-key`"
+            )
+        new = (member(name, key),)
+        if witness:
+            return _go_over(space, agreed.silos, agreed.witnesses + new)
+        return _go_over(space, agreed.silos + new, agreed.witnesses)
 
 
 def remove(space: Workspace, name: str) -> FederationFile:
     """A silo leaves, or a witness."""
-    return _replace(space, _party(space.agreed, name), ())
+    with changing(space):
+        return _replace(space, _party(space.agreed, name), ())
 
 
 def accept(space: Workspace, file: Path) -> tuple[str, FederationFile]:
     """A party has a new key, as the file says that it wrote; its name, and the federation file."""
     name, line, past = _read_change(file)
-    old = _party(space.agreed, name)
-    if past.public_key.split()[1] != old.public_key.split()[1]:
-        raise FairSiloError(
-            f"{file} follows another key than the one that {name} has in the federation file: "
-            "take the file that it wrote last"
-        )
-    try:
-        new = Member(name=name, public_key=line, past=(*old.past, past))
-    except ValidationError as error:
-        raise FairSiloError(f"{file}: {_first(error)}") from None
-    return name, _replace(space, old, (new,))
+    with changing(space):
+        old = _party(space.agreed, name)
+        if past.public_key.split()[1] != old.public_key.split()[1]:
+            raise FairSiloError(
+                f"{file} follows another key than the one that {name} has in the federation file: "
+                "take the file that it wrote last"
+            )
+        try:
+            new = Member(name=name, public_key=line, past=(*old.past, past))
+        except ValidationError as error:
+            raise FairSiloError(f"{file}: {_first(error)}") from None
+        return name, _replace(space, old, (new,))
 
 
 def loners(before: FederationFile, after: FederationFile) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def run_silo(
     with locked(beside, "silo", RUNS):
         chosen = free_ports(1)[0] if port is None else free_port(port)
         env = environment(beside / ".flwr")
-        _run(settings, arguments, chosen, env, health_port)
+        _run(settings, arguments, chosen, env, health_port, moves=port is None)
 
 
 def _run(
@@ -136,8 +136,9 @@ def _run(
     port: int,
     env: dict[str, str],
     health_port: int | None,
+    moves: bool,
 ) -> None:
-    """Both processes, until a signal comes."""
+    """Both processes, until a signal comes; `moves`: they may take another port."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     children: list[Child] = []
     first, second = ends()
@@ -154,6 +155,8 @@ def _run(
             say(f"silo {settings.name}: SuperNode and worker started, Control-C ends them")
             with serving(health_port, look):
                 while True:
+                    if moves:
+                        make_way(*children)
                     for child in children:
                         child.look()
                     time.sleep(0.2)
@@ -169,6 +172,18 @@ def _run(
                 child.stop(deadline)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, before)
+
+
+def make_way(node: Child, worker: Child) -> None:
+    """Let both go to another port where somebody took theirs while the node was down."""
+    port = node.arguments[node.arguments.index("--port") + 1]
+    if not node.ended or _is_free(int(port)):
+        return
+    another = str(free_ports(1)[0])
+    for child in (node, worker):
+        place = list(child.arguments).index("--port") + 1
+        child.arguments = [*child.arguments[:place], another, *child.arguments[place + 1 :]]
+    worker.process.terminate()
 
 
 def node_arguments(settings: Settings, path: Path, superlink: str | None) -> list[str]:
@@ -215,6 +230,13 @@ def free_port(port: int) -> int:
                 f"`port` {port} cannot be used ({why}): give another, or none"
             ) from None
     return port
+
+
+def _is_free(port: int) -> bool:
+    try:
+        return free_port(port) == port
+    except FairSiloError:
+        return False
 
 
 def say(sentence: str) -> None:

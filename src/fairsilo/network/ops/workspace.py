@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,9 +32,11 @@ from fairsilo.network.ops.bundle import app_files
 from fairsilo.network.ops.certificates import CA, CA_KEY, make_certificates, renew
 from fairsilo.network.ops.deploy import silo_files, superlink_files
 from fairsilo.network.settings import ANSWERS
+from fairsilo.progress import locked
 
 ADDRESS = "address.txt"
 CONTROL = "control.txt"
+CHANGES = "another command changes {folder}{process}: wait until it is done"
 SHORT = 16
 """Digits of its fingerprint in the name of an earlier federation file."""
 
@@ -131,11 +134,23 @@ def make_workspace(folder: Path, agreed: FederationFile, host: str, port: int) -
     return space
 
 
+def changing(space: Workspace) -> AbstractContextManager[None]:
+    """Hold the folder while it is changed: two changes at once would lose one of them."""
+    # Where it is no working folder the address says so, and no lock is left there.
+    assert space.address
+    return locked(space.folder, "changes", CHANGES)
+
+
 def renew_certificates(space: Workspace, host: str | None, ca_key: Path | None) -> bool:
     """A new server certificate, for another host if one is given, in the whole folder.
 
     Whether the authority's was made anew, too, and every silo needs its ca.pem.
     """
+    with changing(space):
+        return _renew(space, host, ca_key)
+
+
+def _renew(space: Workspace, host: str | None, ca_key: Path | None) -> bool:
     agreed, (before, _, port) = space.agreed, space.address.rpartition(":")
     host = host or before.strip("[]")
     anew = renew(space.certificates, host, ca_key or space.certificates / CA_KEY)
@@ -192,12 +207,19 @@ def _write_members(space: Workspace, agreed: FederationFile) -> None:
         settings = texts.SILO_SETTINGS if role == "silo" else texts.WITNESS_SETTINGS
         if not (own / "silo.toml").exists():
             _write(own / "silo.toml", settings, fill_own)
-        _script(own / f"start-{role}.sh", texts.START_SILO, fill_own)
+        write_start(own, role)
         _write_deploy(own, silo_files(fill_own))
     _write_deploy(space.folder, superlink_files(fill))
     _write(space.folder / "README.md", texts.README, fill)
     # Last: a folder with a federation file is complete.
     write_atomic(space.federation, agreed.text.encode())
+
+
+def write_start(own: Path, role: str) -> Path:
+    """The script that starts a silo's or a witness's program, in its folder."""
+    path = own / f"start-{role}.sh"
+    _script(path, texts.START_SILO, {"role": role})
+    return path
 
 
 def _fill(agreed: FederationFile, address: str) -> dict[str, str]:
