@@ -80,6 +80,25 @@ def shown(text: str) -> list[str]:
     return lines_of(rest)
 
 
+PROGRAMS = ("flwr", "python", "pip", "docker", "make", "cd")
+"""Other programs that pages call."""
+INDENTED = re.compile(r"(?:^|\n)\n((?:(?: {4}|\t)[^\n]*\n)+)")
+
+
+def others(text: str) -> list[str]:
+    """The lines of code that call other programs: all of a shell's blocks but fairsilo's own, and
+    those of indented code that begin with one; without their remarks."""
+    found = []
+    for kind, body in FENCE.findall(text):
+        if kind == "sh":
+            found += re.sub(r"\\\n\s*", " ", body).splitlines()
+    for body in INDENTED.findall(FENCE.sub("", text)):
+        lines = (line.strip() for line in re.sub(r"\\\n\s*", " ", body).splitlines())
+        found += [line for line in lines if line.startswith((*(f"{p} " for p in PROGRAMS), "./"))]
+    calls = (" ".join(line.partition(" #")[0].split()) for line in found)
+    return [call for call in calls if call and not call.startswith("fairsilo ")]
+
+
 def run(step: Step, names: dict[str, Any]) -> str:
     """Run the step and return its output."""
     if step.kind == "python":

@@ -4,15 +4,18 @@ cannot be; those of simulations are run here, on ADULT and on made-up rows."""
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from fairsilo.data import load, make_table
-from tests.docs.pages import Step, run, shown
-from tests.docs.test_commands import PAGES, ROOT, is_command
+from tests.docs.pages import Step, others, run, shown
+from tests.docs.test_commands import FLAG, PAGES, ROOT, is_command
 from tests.network.test_day_one import FOLLOWED
+from tests.network.test_day_one import lines as followed_lines
 
 NOT_RUN = {
     "*fairsilo data get *": "fetches from publishers",
@@ -28,11 +31,30 @@ NOT_RUN = {
     "fairsilo flower run * --simulation": "run by test_demo.py, where Ray is installed",
 }
 """Patterns of commands, and why they are not run here; that they exist is tested all the same."""
+OTHERS = {
+    "make *": "CI is `make test`, which makes the documentation, too",
+    "pip install *": "would change this environment; tests/package installs in an empty one",
+    "python -m venv *": "the same",
+    "pip wheel *": "the same",
+    "docker compose *": "there is no Docker here; tests/network/test_deploy.py checks the calls",
+    "flwr run *": "test_demo.py runs what it starts, by `fairsilo flower run --simulation`",
+    "python -m benchmarks.*": "takes minutes to hours; tests/benchmarks runs them on few rows",
+    "python -m fairsilo.experiment.coverage": "takes minutes; tests/experiment has fewer draws",
+    "python docs/tools/pictures.py *": "draws from an hour's sweep; the page shows its picture",
+    "EPSILONS=*": "belongs to that sweep",
+    "for DATA in *": "belongs to that sweep",
+    "done": "belongs to that sweep",
+}
+"""The same of other programs' lines."""
 RUN = (
     *("README.md", "docs/audit.md", "docs/concepts/post-processing.md", "docs/groups.md"),
     *("docs/howto/own-data.md", "docs/privacy.md"),
 )
 """Pages whose commands are run here, each page's in their order."""
+FOLLOWED_SECTIONS = ("Start",)
+"""Of operating.md, whose lines of other programs test_day_one.py runs."""
+SILO_START = ("./start-silo.sh",)
+"""What operating-silo.md shows of them, too."""
 SHORTER = {"fairsilo sweep": " --seeds 1 --epsilons 0.05"}
 """What is added where a command would train many times."""
 
@@ -56,6 +78,39 @@ def test_every_command_is_run_or_excused() -> None:
     assert open_ == set()
     every = [line for page in PAGES for line in commands(page)]
     assert [one for one in NOT_RUN if not fnmatch.filter(every, one)] == []
+
+
+def test_every_line_of_other_programs_is_run_or_excused() -> None:
+    """Those of the pages that are followed to the letter run there, but for what needs Docker."""
+    ran = {line for title in FOLLOWED_SECTIONS for line in followed_lines(title)}
+    every = [(page, line) for page in PAGES for line in others(page.read_text())]
+    open_ = [
+        (str(page.relative_to(ROOT)), line)
+        for page, line in every
+        if line not in {*ran, *SILO_START} and not any(fnmatch.fnmatch(line, one) for one in OTHERS)
+    ]
+    assert open_ == []
+    lines = [line for _, line in every]
+    assert [one for one in OTHERS if not fnmatch.filter(lines, one)] == []
+
+
+def test_what_other_programs_are_given_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for line in (line for page in PAGES for line in others(page.read_text())):
+        words = line.split()
+        if words[0] == "make":
+            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), line
+        if words[:2] == ["python", "-m"]:
+            found = find_spec(words[2])
+            assert found is not None, line
+            assert found.origin is not None
+            home = Path(found.origin)
+            if home.name == "__init__.py":
+                home = home.with_name("__main__.py")
+            source = home.read_text() if words[2] != "venv" else ""
+            assert [flag for flag in FLAG.findall(line) if f'"{flag}"' not in source] == [], line
+        if words[0] == "python" and words[1].endswith(".py"):
+            assert (ROOT / words[1]).is_file(), line
 
 
 @pytest.fixture(scope="module")
