@@ -1,45 +1,89 @@
-"""Make the pictures of README and the docs' home: a report, light and dark, and the architecture.
+"""Make the pictures of README and the docs: a report and the live page, light and dark, and the
+architecture.
 
 fairsilo train --data adult --epsilon 0.1 --out runs/adult
 python docs/tools/screens.py runs/adult/report.html
+python docs/tools/screens.py live
 
-Needs a Chromium, as the report's tests do. Without a report only the architecture is drawn.
+Needs a Chromium, as the report's tests do. Without a report or `live` only the architecture is
+drawn. The live page is that of the tests: four silos, of which one dies within the rounds.
 """
 
 from __future__ import annotations
 
 import base64
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.report.browser import Browser, find_chromium
+from tests.report.test_live import run_in_thread
+
+from fairsilo.cli.flags import as_typed
+from fairsilo.progress import PROGRESS
+from fairsilo.report.live import watching
 
 OUT = Path(__file__).parents[1] / "img"
 WIDTH, HEIGHT, SCALE = 1100, 1490, 0.75
 """Of the report's part that is shown."""
+LIVE_HEIGHT = 1155
+"""Of the live page's."""
+DIES = 24
+"""The exchange in which its silo dies."""
+LOOKS = ("light", "dark")
 WEIGHTS = ("bold", "normal")
 INK, LINE, FILL, MARK = "#1f2937", "#9ca3af", "#ffffff", "#1d5b9e"
 
 
 def report(page: Path) -> list[Path]:
     """The top of a report as two pictures."""
+    made = []
+    with chromium() as browser:
+        for look in LOOKS:
+            browser.open(page.resolve(), width=WIDTH, dark=look == "dark")
+            made.append(shot(browser, f"report-{look}.png", HEIGHT))
+    return made
+
+
+def live() -> list[Path]:
+    """The live page while a silo that died is waited for, as two pictures."""
+    made = []
+    with TemporaryDirectory() as folder, chromium() as browser:
+        post, work, _ = run_in_thread(Path(folder), DIES, rounds=30)
+        work.start()
+        with watching(Path(folder) / PROGRESS, words=as_typed) as server:
+            for look in LOOKS:
+                browser.visit(server.address, width=WIDTH, dark=look == "dark")
+                browser.wait("document.querySelector('h1').textContent === 'Waiting for silo1'")
+                made.append(shot(browser, f"live-{look}.png", LIVE_HEIGHT))
+            post.absent = ()
+            work.join()
+    return made
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser with a profile of its own."""
     program = find_chromium()
     if program is None:
         raise SystemExit("there is no Chromium on the path: install one to take pictures")
-    made = []
     with TemporaryDirectory() as profile, Browser(program, Path(profile)) as browser:
-        for look in ("light", "dark"):
-            browser.open(page.resolve(), width=WIDTH, dark=look == "dark")
-            clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": SCALE}
-            shot = browser.send(
-                "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
-            )
-            made.append(OUT / f"report-{look}.png")
-            made[-1].write_bytes(base64.b64decode(shot["data"]))
-    return made
+        yield browser
+
+
+def shot(browser: Browser, name: str, height: int) -> Path:
+    """The top of the page that is open, as a picture."""
+    clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": SCALE}
+    found = browser.send(
+        "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
+    )
+    path = OUT / name
+    path.write_bytes(base64.b64decode(found["data"]))
+    return path
 
 
 def box(x: int, y: int, width: int, height: int, *lines: str, mark: bool = False) -> str:
@@ -107,7 +151,8 @@ def main(pages: list[str]) -> None:
     """Write the pictures and say where."""
     drawn = OUT / "architecture.svg"
     drawn.write_text(architecture())
-    for path in (drawn, *(one for page in pages for one in report(Path(page)))):
+    made = [one for page in pages for one in (live() if page == "live" else report(Path(page)))]
+    for path in (drawn, *made):
         print(f"{path.relative_to(OUT.parents[1])}: {path.stat().st_size:,} bytes")
 
 

@@ -23,3 +23,7 @@ def test_pictures_are_small_and_shown() -> None:
     for name in ("architecture.svg", "report-light.png", "report-dark.png"):
         assert f"(img/{name}" in home
         assert f"docs/img/{name}" in readme
+    network = (ROOT / "docs" / "network.md").read_text()
+    for look in ("light", "dark"):
+        assert f"(img/live-{look}.png#only-{look})" in network
+        assert (IMAGES / f"live-{look}.png").is_file()

@@ -29,14 +29,16 @@ DIES = 12
 """The exchange in which the silo dies: within the rounds."""
 
 
-def run_in_thread(folder: Path) -> tuple[TownTransport, threading.Thread, Progress]:
-    """Four silos behind masks; silo1 is gone from exchange DIES until it is brought back."""
-    town = make_town(folder / "town")
+def run_in_thread(
+    folder: Path, dies: int = DIES, **more: Any
+) -> tuple[TownTransport, threading.Thread, Progress]:
+    """Four silos behind masks; silo1 is gone from exchange `dies` until it is brought back."""
+    town = make_town(folder / "town", **more)
     progress = Progress(folder / PROGRESS, fresh=True)
     post = TownTransport(town)
 
     def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
-        if exchange != DIES or name != "silo1":
+        if exchange != dies or name != "silo1":
             return None
         post.absent = ("silo1",)
         return Fault("is no longer connected", gone=True)
