@@ -8,17 +8,20 @@ test; all models have the same, one process each, on one core. Without a limit t
 lowest validation loss counts. With one, the most accurate whose difference of true-positive rates
 (DEO) on validation rows is at most 0.02, or if there is none the fairest. FAIRSILO_DATA has the
 folders raw (COMPAS) and acs-income (38 states), which is drawn down to `--rows`. What was measured
-is kept in benchmarks/results/additive.json, and is not measured again.
+is kept in benchmarks/results/additive.json, and is not measured again, but with `--again`. Several
+processes may share the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from benchmarks.arena import ROOT, python_of
 from benchmarks.scale import states
 from fairsilo.arrays import Floats
-from fairsilo.data import build_labels
+from fairsilo.data import build_labels, write_atomic
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import read
 
@@ -174,6 +177,34 @@ def _told(values: pd.Series[float]) -> str:
     return f"{np.mean(own):.4f}{error}"
 
 
+def stored(path: Path) -> list[Line]:
+    """What was measured so far."""
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def keep(path: Path, line: Line, key: Sequence[str]) -> None:
+    """Add a line to what the file has by now; a line of the same key is replaced."""
+    with _alone(path.parent):
+        lines = stored(path)
+        same = [at for at, one in enumerate(lines) if all(one[k] == line[k] for k in key)]
+        if same:
+            lines[same[0]] = line
+        else:
+            lines.append(line)
+        write_atomic(path, (json.dumps(lines, indent=1) + "\n").encode())
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Other processes that ask for the folder wait."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is not yet known, and print all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -182,10 +213,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=100_000, help="of ACSIncome; 0: all")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--again", action="store_true", help="replace what is known of --models")
     given = parser.parse_args(arguments)
-    lines: list[Line] = json.loads(given.out.read_text()) if given.out.exists() else []
     for data in given.data:
         for seed in range(given.seeds):
+            lines = [] if given.again else stored(given.out)
             known = {one["model"] for one in lines if (one["data"], one["seed"]) == (data, seed)}
             asked = [name for name in given.models if name not in known]
             if not asked:
@@ -195,9 +227,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for name in asked:
                     found, seconds = trained(name, Path(scratch))
                     line = {"data": data, "seed": seed, "model": name, **measured(parts, found)}
-                    lines.append(line | {"cpu_seconds": seconds})
-                    given.out.write_text(json.dumps(lines, indent=1) + "\n")
-    print(summarise(lines))
+                    line |= {"cpu_seconds": seconds}
+                    keep(given.out, line, ("data", "seed", "model"))
+    print(summarise(stored(given.out)))
 
 
 if __name__ == "__main__":

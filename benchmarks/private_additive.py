@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss, roc_auc_score
 
-from benchmarks.additive import PACKAGES, deo, table_of
+from benchmarks.additive import PACKAGES, deo, keep, stored, table_of
 from benchmarks.arena import python_of
 from fairsilo import FedFairClassifier
 from fairsilo.arrays import Floats
@@ -116,15 +116,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    lines: list[Line] = json.loads(given.out.read_text()) if given.out.exists() else []
     frame = table_of("adult", 0, 0)
     train, test = frame[:TRAINING], frame[TRAINING:].reset_index(drop=True)
-    known = {(one["model"], one["budget"], one["seed"]) for one in lines}
+    known = {(one["model"], one["budget"], one["seed"]) for one in stored(given.out)}
 
     def note(name: str, budget: float, seed: int, p: Floats, seconds: float) -> None:
         line = {"model": name, "budget": budget, "seed": seed, **measured(test, p)}
-        lines.append(line | {"cpu_seconds": seconds})
-        given.out.write_text(json.dumps(lines, indent=1) + "\n")
+        keep(given.out, line | {"cpu_seconds": seconds}, ("model", "budget", "seed"))
 
     for seed, name in product(range(given.seeds), given.models):
         asked = [one for one in given.budgets if (name, one, seed) not in known]
@@ -137,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             start = time.process_time()
             p = ours(name, budget, train, test)
             note(name, budget, seed, p, time.process_time() - start)
-    print(summarise(lines).to_string(index=False))
+    print(summarise(stored(given.out)).to_string(index=False))
 
 
 if __name__ == "__main__":

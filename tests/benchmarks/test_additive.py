@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +62,41 @@ def test_settings_are_chosen_by_validation_rows_alone() -> None:
     assert (line["setting"], line["accuracy"]) == ("b", 0.75)
     assert (line["fair_setting"], line["fair_accuracy"]) == ("2", 0.75)
     assert line["fair_deo"] == pytest.approx(0.5)
+
+
+def test_processes_that_share_a_file_lose_no_line(tmp_path: Path) -> None:
+    path, key = tmp_path / "lines.json", ("data", "seed")
+    lines = [{"data": data, "seed": seed} for data in "abcd" for seed in range(10)]
+    with ThreadPoolExecutor(4) as many:
+        list(many.map(partial(additive.keep, path, key=key), lines))
+    kept = additive.stored(path)
+    assert sorted(kept, key=lambda one: (one["data"], one["seed"])) == lines
+
+
+def test_a_line_measured_again_replaces_the_known_one(tmp_path: Path) -> None:
+    path, key = tmp_path / "lines.json", ("model", "seed")
+    for model, seed, accuracy in (("a", 0, 0.1), ("b", 0, 0.2), ("a", 1, 0.3), ("a", 0, 0.4)):
+        additive.keep(path, {"model": model, "seed": seed, "accuracy": accuracy}, key)
+    assert [one["accuracy"] for one in additive.stored(path)] == [0.4, 0.2, 0.3]
+
+
+def test_known_lines_are_measured_again_only_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The contestant itself is not what is tested: it says one half of every row."""
+    path = tmp_path / "lines.json"
+    known = {"data": "compas", "seed": 0, "model": "lightgbm", "accuracy": 0.5, "cpu_seconds": 1.0}
+    path.write_text(json.dumps([known, known | {"model": "xgboost"}]))
+    rows = pd.DataFrame({"x": np.arange(20), "y": [0, 1] * 10, "group": "a", "client": "1"})
+    rows.loc[::3, "group"] = "b"
+    half = {f"free/new/{name}": np.full(4, 0.5) for name in ("validation", "test")}
+    monkeypatch.setattr(additive, "table_of", lambda *_: rows)
+    monkeypatch.setattr(additive, "trained", lambda *_: (half, 2.0))
+    asked = ["--data", "compas", "--seeds", "1", "--models", "lightgbm", "--out", str(path)]
+    additive.main(asked)
+    assert additive.stored(path)[0] == known
+    additive.main([*asked, "--again"])
+    again, other = additive.stored(path)
+    assert (again["setting"], again["cpu_seconds"]) == ("new", 2.0)
+    assert other == known | {"model": "xgboost"}
+    assert "compas, lightgbm" in capsys.readouterr().out
