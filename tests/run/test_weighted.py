@@ -80,6 +80,37 @@ def test_integer_weights_equal_repeated_rows(
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", ["auto", "validation"])
+def test_the_scale_of_weights_chooses_no_penalty(tmp_path: Path, penalty: str) -> None:
+    """What is the same problem gives the same additive model, its pairs included."""
+    frame = make_table(600, silos=3, numbers=3, bias=1.0, seed=4)
+    frame["part"] = np.where(np.arange(len(frame)) % 3 == 0, "test", "train")
+    common = {"model": "additive", "penalty": penalty, "pairs": 2, "split": "part", **COLUMNS}
+    common |= {"epsilon": 0.05}
+
+    def run(weight: float | None, costs: str | None = None) -> Run:
+        rows = frame if weight is None else frame.assign(times=weight)
+        rows.to_csv(tmp_path / "table.csv", index=False)
+        column = None if weight is None else "times"
+        path = str(tmp_path / "table.csv")
+        asked = Options(path, weight=column, class_weight=costs, **common)
+        return execute(asked, baseline=False)
+
+    plain = run(None)
+    x = plain.prepared.test_x  # type: ignore[attr-defined]
+    s = np.zeros(plain.metrics["test"]["rows"], np.int64)
+    wanted = plain.trained.predictors[0].probabilities(x, s)
+    for weight, costs in ((100.0, None), (0.01, None), (None, "0=50,1=50"), (3.0, "0=9,1=9")):
+        found = run(weight, costs)
+        blocks, known = (one.prepared.encoder.binned for one in (found, plain))
+        assert blocks is not None
+        assert known is not None
+        assert blocks.pairs == known.pairs
+        p = found.trained.predictors[0].probabilities(x, s)
+        np.testing.assert_allclose(p, wanted, atol=1e-6, err_msg=f"{weight} {costs}")
+
+
 def test_what_is_said_of_rows_with_weights(tables: tuple[Path, Path]) -> None:
     run = execute(Options(data=str(tables[0]), weight="times", split="part", **COLUMNS))
     frame = pd.read_csv(tables[0])

@@ -53,8 +53,11 @@ class Engine(Protocol):
     def ask(self, problem: Problem, question: Question) -> Any:
         """The sum of the silos' answers, as the question reads it; raises `Changed`."""
 
-    def count(self, problem: Problem) -> Totals:
-        """The answer to `Counts`, as it stands: after a silo was lost, of the others."""
+    def count(self, problem: Problem, unweighted: bool = False) -> Totals:
+        """The answer to `Counts`, as it stands: after a silo was lost, of the others.
+
+        `unweighted`: with every row as one, whatever it weighs.
+        """
 
     def noise(self, problem: Problem) -> float:
         """The standard deviation of the noise in a coordinate of grad L; 0 without noise."""

@@ -49,11 +49,12 @@ class Clientwise:
         total: Floats = reduce(add, (question.answer(problem, silo) for silo in self.silos))
         return question.read(problem, total)
 
-    def count(self, problem: Problem) -> Totals:
+    def count(self, problem: Problem, unweighted: bool = False) -> Totals:
         """The counts, asked for once."""
-        key = (problem.constraints, problem.rest, problem.seed)
+        unweighted &= problem.weighted
+        key = (problem.constraints, problem.rest, problem.seed, unweighted)
         if key not in self._totals:
-            self._totals[key] = self.ask(problem, Counts(problem.rest))
+            self._totals[key] = self.ask(problem, Counts(problem.rest, unweighted))
         return self._totals[key]
 
     def noise(self, problem: Problem) -> float:

@@ -118,8 +118,8 @@ class Private(Clientwise):
             self._counts = self.ask(problem, NoisyCounts())
         return self._counts
 
-    def count(self, problem: Problem) -> Totals:
-        """The noisy counts as whole numbers."""
+    def count(self, problem: Problem, unweighted: bool = False) -> Totals:
+        """The noisy counts as whole numbers; rows with weights have no others."""
         cells = np.rint(self.counts(problem)).astype(np.int64)
         none = np.zeros(len(problem.constraints), np.int64)
         return Totals(int(cells.sum()), cells, none)

@@ -26,7 +26,6 @@ from fairsilo.fairness.constraint import Totals
 from fairsilo.method.base import Trained, missed_target, solved, who_takes_part
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question.base import Problem
-from fairsilo.question.counts import Counts
 from fairsilo.question.evaluate import Evaluate
 from fairsilo.solver import Agp, Outcome, Rates, Status, Watch
 
@@ -90,7 +89,9 @@ def reach_from(
     problem: Problem, engine: Engine, target: float, free: Outcome, watch: Watch | None = None
 ) -> Trained:
     """`reach`, where training without limits has ended; its rounds are among those of the model."""
-    aimed = replace(proxy(problem, _rows(problem, engine), target), begin=free.theta)
+    aimed = replace(
+        proxy(problem, engine.count(problem, unweighted=True), target), begin=free.theta
+    )
     trained = solved(aimed, free)
     kept = free.status is Status.DIVERGED
     if kept or gap(problem, engine, free.theta, problem.estimator) <= target:
@@ -98,14 +99,6 @@ def reach_from(
     outcome = engine.solve(aimed, watch)
     trained = solved(aimed, outcome, _ending(aimed, outcome, target))
     return replace(trained, rounds_before=free.rounds)
-
-
-def _rows(problem: Problem, engine: Engine) -> Totals:
-    """How many rows there are, whatever they weigh."""
-    if not problem.weighted:
-        return engine.count(problem)
-    found: Totals = engine.ask(problem, Counts(unweighted=True))
-    return found
 
 
 def _ending(aimed: Problem, outcome: Outcome, target: float) -> tuple[str, ...]:
@@ -131,7 +124,7 @@ def _with_gaps(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:
 
 def search(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:
     """Look for the epsilon of losses that meets the target; the model keeps to the rows it saw."""
-    if _rows(problem, engine).rows < 10 * engine.clients:
+    if engine.count(problem, unweighted=True).rows < 10 * engine.clients:
         raise FairSiloError(
             "`target_by` search sets a fifth of every client's rows aside and the clients have "
             "too few: use `target_by` proxy"

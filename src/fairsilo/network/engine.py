@@ -80,7 +80,8 @@ class Network:
         """The point of the last question that has one."""
         self.opened: dict[bytes, tuple[str, ...]] = {}
         """By point, over whom sums of a training were opened there first."""
-        self._totals: dict[bool, Totals] = {}
+        self._totals: dict[tuple[bool, bool], Totals] = {}
+        """By whether rows are set aside, and whether each counts as one."""
         self.earlier = Earlier(agreed)
 
     @property
@@ -100,14 +101,14 @@ class Network:
         """The encoder is fitted: every question now carries its numbers."""
         self.posed = posed
 
-    def count(self, problem: Problem) -> Totals:
+    def count(self, problem: Problem, unweighted: bool = False) -> Totals:
         """The counts of the silos that are left, asked for once."""
-        rest = problem.rest
-        if rest not in self._totals:
+        key = (problem.rest, unweighted and problem.weighted)
+        if key not in self._totals:
             assert self.posed is not None
             whole = replace(problem, constraints=self.posed.constraints)
-            self._totals[rest] = self.ask(whole, Counts(rest))
-        totals = self._totals[rest]
+            self._totals[key] = self.ask(whole, Counts(*key))
+        totals = self._totals[key]
         return totals if problem.constraints else replace(totals, taking_part=np.zeros(0, np.int64))
 
     def ask(self, problem: Problem, question: Question) -> Any:
@@ -272,7 +273,8 @@ class Network:
 
     def _known_cells(self) -> Ints | Floats | None:
         """The counts of the silos that are left, as far as they are known."""
-        return self._totals[False].cells if False in self._totals else None
+        counted = self._totals.get((False, False))
+        return None if counted is None else counted.cells
 
     def _before(self, problem: Problem, question: Question) -> None:
         """Hook: private runs charge the ledger here."""

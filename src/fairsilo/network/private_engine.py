@@ -57,8 +57,8 @@ class PrivateNetwork(Network):
             self.counted = self.silos
         return self._counts
 
-    def count(self, problem: Problem) -> Totals:
-        """The noisy counts as whole numbers."""
+    def count(self, problem: Problem, unweighted: bool = False) -> Totals:
+        """The noisy counts as whole numbers; rows with weights have no others."""
         cells = np.rint(self.counts(problem)).astype(np.int64)
         return Totals(int(cells.sum()), cells, np.zeros(len(problem.constraints), np.int64))
 

@@ -15,6 +15,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.fairness.constraint import class_factors
 from fairsilo.question import Crossings, Problem
 from fairsilo.question.crossings import SIDE
+from fairsilo.run.penalty import rows_alike
 from fairsilo.run.problem import Posed
 
 STEADY = 5.0
@@ -39,7 +40,8 @@ def named(names: tuple[tuple[str, str], ...], posed: Posed) -> Encoder:
 def strongest(most: int, posed: Posed, problem: Problem, theta: Floats, engine: Engine) -> Encoder:
     """The encoder with the pairs that gain most at theta, the optimum of the curves; one exchange.
 
-    The gain is that of one Newton step in all cells of a pair, less what chance alone would give.
+    The gain is that of one Newton step in all cells of a pair, less what chance alone would give,
+    with weights that are one on average.
     """
     blocks = _features(posed)
     asked = sorted(range(len(blocks)), key=lambda k: -blocks[k].width)[:MOST_FEATURES]
@@ -48,13 +50,14 @@ def strongest(most: int, posed: Posed, problem: Problem, theta: Floats, engine: 
         for k, (block, rows) in enumerate(zip(blocks, posed.rows, strict=True))
     ]
     widths = np.array([block.width for block in blocks], np.float64)
-    costs = np.zeros(0)
+    costs, totals = np.zeros(0), engine.count(problem)
     if problem.class_weight is not None:
-        costs = class_factors(problem.class_weight, engine.count(problem).by_class)
+        costs = class_factors(problem.class_weight, totals.by_class)
+    share = rows_alike(problem, engine) / totals.in_objective(problem.class_weight)
     coarse = np.concatenate(steps).astype(np.float64)
     question = Crossings(np.asarray(theta), widths, coarse, costs)
     found: dict[tuple[int, int], Floats] = engine.ask(problem, question)
-    gains = {pair: gain_of(*sums) for pair, sums in found.items()}
+    gains = {pair: gain_of(*(share * sums)) for pair, sums in found.items()}
     best = sorted((pair for pair in gains if gains[pair] > 0), key=lambda pair: -gains[pair])
     return _with(posed, best[:most], problem.model.outputs)
 

@@ -4,6 +4,9 @@ Of `lr` and `mlp` all weights, towards zero. Of an additive model every block ha
 own: of a number one for the second differences along its curve, from which spikes and missing cells
 are left out, and one for its height; of a category and of a pair one for its height.
 
+A strength that is given counts against what all rows weigh, one that is chosen against how many
+they are: the scale of weights says nothing of how sure a sum is.
+
 Under differential privacy strengths follow from the noise, not from the rows: multiples of its
 deviation in the sum of the gradients, if all rounds were one.
 """
@@ -15,6 +18,8 @@ import numpy as np
 from fairsilo.arrays import Floats
 from fairsilo.data.binned import Block
 from fairsilo.data.steps import Steps
+from fairsilo.engine import Engine
+from fairsilo.fairness.constraint import class_factors
 from fairsilo.question import Problem
 from fairsilo.run.problem import Posed
 from fairsilo.solver.penalty import Penalty, Term
@@ -23,6 +28,16 @@ NOISY_HEIGHT, NOISY_CURVE = 0.3, 3.0
 """Under noise. A third or three times as much moves AUC on validation rows of ADULT by 0.001."""
 SLIGHT = 1e-3
 """A ridge that decides between an intercept and equal heights of all steps of a block."""
+
+
+def rows_alike(problem: Problem, engine: Engine) -> float:
+    """How many rows there are, whatever they weigh; where classes have weights, as many as are
+    worth as much with the same weight, (sum w)^2 / sum w^2."""
+    counts = engine.count(problem, unweighted=True)
+    if problem.class_weight is None:
+        return float(counts.rows)
+    each = class_factors(problem.class_weight, engine.count(problem).by_class)
+    return float((each @ counts.by_class) ** 2 / (each**2 @ counts.by_class))
 
 
 def first_penalty(posed: Posed, problem: Problem, rows: float) -> Penalty:

@@ -29,7 +29,7 @@ from fairsilo.run.choices import FEWEST_ROUNDS
 from fairsilo.run.crossing import named, strongest
 from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import BY_AIC, Options
-from fairsilo.run.penalty import by_noise, first_penalty
+from fairsilo.run.penalty import by_noise, first_penalty, rows_alike
 from fairsilo.run.problem import Posed, plan
 from fairsilo.solver import Newton, Order, Outcome, Status
 from fairsilo.solver.penalty import Penalty
@@ -62,6 +62,8 @@ class Settled:
     """Rounds of models that were trained on the way."""
     free: Outcome | None = None
     """The fit without a limit under the chosen penalty, where there was one."""
+    counted: float = 0.0
+    """What the rows of that fit weigh: after the loss of a silo there are fewer."""
     notes: tuple[str, ...] = ()
     """What a reader must know: whether training stops early."""
     stops: bool = False
@@ -138,7 +140,9 @@ def _penalised(
     if strength is None:
         return Settled(problem)
     weight = engine.count(problem).in_objective(problem.class_weight)
-    penalty = first_penalty(posed, problem, weight)
+    chosen = strength in ("auto", "validation") and problem.promise is None
+    rows = rows_alike(problem, engine) if chosen else weight
+    penalty = first_penalty(posed, problem, rows)
     if strength == "auto" and problem.promise is not None:
         trained = problem if METHODS[options.method].limited else unconstrained(problem)
         noise = engine.noise(trained) * weight / math.sqrt(problem.rounds)
@@ -148,8 +152,8 @@ def _penalised(
     if strength == "validation" and not isinstance(before, Penalty):
         return _by_validation(problem, penalty, engine)
     given = before.strengths[0] if isinstance(before, Penalty) else float(strength)
-    chosen = penalty.of_strengths([given] * len(penalty.terms))
-    return Settled(replace(problem, penalty=chosen))
+    same = penalty.of_strengths([given] * len(penalty.terms))
+    return Settled(replace(problem, penalty=same))
 
 
 def _fitted(settled: Settled, engine: Engine) -> Settled:
@@ -174,7 +178,7 @@ def _by_aic(
         choosing = Choosing(penalty.of_strengths((FIRST,) * more))
     free = engine.solve(replace(unconstrained(problem), penalty=choosing))
     limited = replace(problem, penalty=choosing.now, model=problem.model.starting_at(free.theta))
-    return Settled(limited, free.rounds, free)
+    return Settled(limited, free.rounds, free, engine.count(problem).rows)
 
 
 def _by_validation(problem: Problem, penalty: Penalty, engine: Engine) -> Settled:

@@ -28,7 +28,6 @@ from fairsilo.run.settle import Settled, settle
 from fairsilo.run.tallies import test_evidence
 from fairsilo.run.terms import terms_of
 from fairsilo.solver import Status, Watch
-from fairsilo.solver.penalty import Penalty
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,8 @@ def _train(options: Options, settled: Settled, engine: Engine, watch: Watch | No
     if target is not None and options.target_by == "search":
         return search(problem, engine, target, watch)
     if target is not None:
-        penalty, rows = problem.penalty, engine.count(problem).rows
         # Since that fit a silo may have been lost.
-        same = isinstance(penalty, Penalty) and penalty.rows == rows
+        same = settled.counted == engine.count(problem).rows
         return reach(problem, engine, target, watch, settled.fit if same else None)
     if options.after is not None and method.repair is not None:
         base = METHODS[options.after]

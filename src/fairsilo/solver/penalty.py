@@ -3,7 +3,8 @@
     L(theta) + theta' P theta / 2,      P = sum_t strength_t S_t / rows
 
 Silos know nothing of it: it is the server's own term of the objective. With `rows` the training
-rows of all silos, a strength is the precision of a normal prior, or 1 / C of scikit-learn.
+rows of all silos, or what they weigh, a strength is the precision of a normal prior, or 1 / C of
+scikit-learn.
 """
 
 from __future__ import annotations
