@@ -114,6 +114,53 @@ def test_rare_values_are_pooled_and_pairs_are_cells() -> None:
             np.testing.assert_array_equal(columns[f"a & b={k},{j}"], in_a & in_b)
 
 
+def wide(categories: int, values: int, numbers: int = 0) -> tuple[Schema, pd.DataFrame]:
+    """Categories of many values, ten rows of each and more; numbers without a spike."""
+    rng, names = np.random.default_rng(7), [f"v{k}" for k in range(values)]
+    share = np.arange(1, values + 1) / np.arange(1, values + 1).sum()
+    n = 20 * values
+    frame = {
+        f"c{k}": [*(10 * names), *rng.choice(names, n - 10 * values, p=np.roll(share, k))]
+        for k in range(categories)
+    }
+    frame |= {f"n{k}": rng.normal(size=n).tolist() for k in range(numbers)}
+    features = tuple(
+        Number(name=name) if name.startswith("n") else Category(name=name, values=tuple(names))
+        for name in frame
+    )
+    schema = Schema(features=features, label="y", classes=("0", "1"), group="g", groups=("a", "b"))
+    return schema, pd.DataFrame(frame)
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs"), [((9, 250), 1), ((3, 150, 2), 6), ((9, 250, 70), 1), ((2, 40, 3), 1)]
+)
+def test_the_rarest_values_of_all_make_room(shape: tuple[int, ...], outputs: int) -> None:
+    schema, frame = wide(*shape)
+    edges = np.concatenate([*(first_grid(0.0, 1.0) for _ in schema.numbers), np.zeros(0)])
+    counts = read_counts(counted(frame, schema, edges), schema, edges)
+    made = counts.binned(schema, outputs)
+    columns = sum(block.width for block in made.blocks(schema))
+    assert outputs * (1 + columns) <= 2_000
+    rare = [set(own) for own in made.rare]
+    if shape == (2, 40, 3):
+        assert not any(rare)
+        return
+    pooled = [c[k] for c, own in zip(counts.categories, rare, strict=True) for k in own]
+    kept = [
+        c[k]
+        for c, own in zip(counts.categories, rare, strict=True)
+        for k in range(len(c))
+        if k not in own
+    ]
+    assert max(pooled) <= min(kept) + 1
+    assert len(kept) > 60
+    if len(shape) == 2:
+        assert outputs * (1 + columns) > 1_980
+    else:
+        assert min(one.width for one in made.steps) >= 12
+
+
 def test_an_encoder_with_steps_travels_and_is_saved_unchanged() -> None:
     own = binned()
     assert from_vector(to_vector(own)) == own

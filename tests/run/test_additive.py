@@ -22,6 +22,7 @@ from fairsilo.run.crossing import gain_of
 from fairsilo.run.explain import explain_table
 from fairsilo.run.penalty import first_penalty
 from fairsilo.run.predict import score_table
+from fairsilo.run.prepare import prepare
 from fairsilo.run.problem import plan
 from fairsilo.solver import Newton
 
@@ -229,6 +230,23 @@ def test_crossings_are_sums_over_rows() -> None:
     for wrong in (np.full(7, 8.0), coarse + 0.5):
         with pytest.raises(Unfit):
             replace(asked, coarse=wrong).check(problem)
+
+
+@pytest.mark.parametrize(("classes", "categories", "values"), [(2, 9, 250), (6, 3, 150)])
+def test_wide_categories_leave_a_model_that_newton_trains(
+    tmp_path: Path, classes: int, categories: int, values: int
+) -> None:
+    """Else the default penalty, which needs Newton, could not be chosen. (The training itself takes
+    40 s.)"""
+    rng, n = np.random.default_rng(0), 30 * values
+    names = [f"v{k}" for k in range(values)]
+    frame = pd.DataFrame({f"c{k}": rng.choice(names, n) for k in range(categories)})
+    frame = frame.assign(group=rng.choice(["a", "b"], n), y=np.arange(n) % classes)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    prepared = prepare(options(tmp_path / "wide.csv", pairs=None))
+    problem = plan(options(tmp_path / "wide.csv", pairs=None), prepared)
+    assert isinstance(problem.solver, Newton)
+    assert 1_900 < problem.model.size <= 2_000
 
 
 @pytest.mark.parametrize(

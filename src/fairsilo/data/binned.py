@@ -5,6 +5,7 @@ Every feature is one block of columns, one-hot. Pairs of features may follow, a 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -206,10 +207,14 @@ class Histograms:
         )
 
     def binned(self, schema: Schema, outputs: int, steps: int = MOST_STEPS) -> Binned:
-        """At most so many steps, and rare values: few enough for a model with so many scores."""
+        """At most so many steps, and rare values: few enough for a model with so many scores.
+
+        First the rarest values make room for FEWER_STEPS, then numbers have fewer.
+        """
         most = MOST_PARAMETERS // outputs - 1
-        rare = tuple(map(_rare, self.categories))
-        taken = sum(len(one) - len(r) for one, r in zip(self.categories, rare, strict=True))
+        kept = min((FEWER_STEPS + 1) * len(self.numbers), most // 2)
+        rare = _rare(self.categories, most - kept)
+        taken = _width(self.categories, rare)
         room = (most - taken) // max(len(self.numbers), 1) - 1
         every = tuple(
             steps_of(edges, counts, missing, int(np.clip(room, 2, steps)))
@@ -244,11 +249,30 @@ def _totals(place: Ints, rows: Floats) -> Floats:
     return np.bincount(place, rows).astype(np.float64)
 
 
-def _rare(counts: Floats) -> tuple[int, ...]:
-    """The values with few rows, and those beyond the most frequent; one alone is not pooled."""
-    order = np.argsort(-counts, kind="stable")
-    few = set(np.flatnonzero(counts < RARE).tolist()) | set(order[MOST_VALUES:].tolist())
-    return tuple(sorted(few)) if len(few) > 1 else ()
+def _rare(categories: Sequence[Floats], room: int) -> tuple[tuple[int, ...], ...]:
+    """Of each category the values with few rows, and those beyond the most frequent; then the
+    rarest of all until there is room for the others. One alone is not pooled."""
+    counts = np.concatenate([*categories, np.zeros(0)])
+    ranks = [np.argsort(np.argsort(-one, kind="stable"), kind="stable") for one in categories]
+    rank = np.concatenate([*ranks, np.zeros(0)])
+    few = (counts < RARE) | (rank >= MOST_VALUES)
+    # Of values with as many rows, those of categories with many such go first.
+    order, ends = np.lexsort((-rank, counts, ~few)), np.cumsum([len(one) for one in categories])
+
+    def pooled(most: int) -> tuple[tuple[int, ...], ...]:
+        chosen = np.isin(np.arange(len(counts)), order[:most])
+        each = (np.flatnonzero(own).tolist() for own in np.split(chosen, ends)[:-1])
+        return tuple(tuple(own) if len(own) > 1 else () for own in each)
+
+    tried = range(int(few.sum()), len(counts) + 1)
+    at = bisect_left(tried, True, key=lambda k: _width(categories, pooled(k)) <= room)
+    return pooled(tried[min(at, len(tried) - 1)])
+
+
+def _width(categories: Sequence[Floats], rare: Sequence[Sequence[int]]) -> int:
+    """The columns of all categories."""
+    each = zip(categories, rare, strict=True)
+    return sum(len(one) - len(few) + bool(few) for one, few in each)
 
 
 def grids(schema: Schema, edges: Floats) -> list[Floats]:
