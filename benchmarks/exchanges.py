@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale import CATEGORIES, EXCHANGES, states
+from benchmarks.scale import CATEGORIES, exchanges, states
 from fairsilo.run import Options, execute
 
 RESULTS = Path(__file__).parent / "results" / "exchanges.json"
@@ -39,7 +39,7 @@ def measured(data: str, limit: dict[str, float], raw: Path | None = None) -> Lin
     return {
         "data": data,
         **limit,
-        "exchanges": sum(metrics[one] for one in EXCHANGES),
+        "exchanges": exchanges(metrics),
         "rounds": metrics["rounds"],
         "MB": round(metrics["bytes_up"] / metrics["clients"] / 1e6, 3),
     }

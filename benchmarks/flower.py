@@ -124,7 +124,7 @@ def measure(
         "seconds from the run's start to the first round": times["round"]
         - times["started"]
         - rounds[0],
-        "exchanges before the first round": metrics["setup_exchanges"],
+        "exchanges before the first round": metrics["network"]["setup_messages"],
         "seconds to start SuperLink and nodes": times["up"] - times["made"],
         "seconds in all, from the first start to the last answer": times["finished"]
         - times["made"],

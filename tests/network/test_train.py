@@ -46,6 +46,7 @@ def test_equals_the_simulation(tmp_path: Path, secure: bool, settings: dict[str,
     assert run.metrics["constant"] == pytest.approx(other.metrics["constant"])
     assert run.metrics["rounds"] == other.metrics["rounds"]
     assert run.metrics["converged"] == other.metrics["converged"]
+    assert run.metrics["setup_exchanges"] == other.metrics["setup_exchanges"]
     if settings.get("model") == "additive":
         assert largest_gap(town, run, other) < 1e-8
         # The fit without a limit chose the penalty: its bands need no further sums.

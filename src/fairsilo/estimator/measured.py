@@ -12,10 +12,10 @@ from fairsilo.coded import Table
 from fairsilo.estimator.fitted_state import Kept
 from fairsilo.method import Trained
 from fairsilo.partition.federation import Federation
-from fairsilo.run.measure import Seen, Training, bytes_sent, measure
+from fairsilo.run.measure import Seen, Training, bytes_sent, measure, setup_questions
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.problem import SETUP_EXCHANGES, Posed, plan
+from fairsilo.run.problem import Posed, plan
 from fairsilo.run.tallies import test_evidence
 from fairsilo.run.train import Run
 
@@ -77,16 +77,17 @@ class Told:
             test_client=client,
             test_weight=weight,
         )
+        problem = plan(self.options, posed)
+        setup = setup_questions(self.options, posed, problem)
         seen = Seen(
             self.training,
             [test_evidence(tested, one, self.options.seed) for one in members],
             len(self.clients),
-            {**bytes_sent(trained, 0, False), "setup_exchanges": SETUP_EXCHANGES},
+            {**bytes_sent(trained, 0, False), "setup_exchanges": setup},
             client is not None,
             # Whoever calls may give rows of fit.
             unseen=False,
         )
-        problem = plan(self.options, posed)
         metrics = measure(self.options, posed, problem, trained, seen, self.seconds)
         metrics["notes"].append(GIVEN)
         if dp is not None:

@@ -37,7 +37,7 @@ NO_LIMIT = 1e3
 
 
 def proxy(problem: Problem, totals: Totals, target: float) -> Problem:
-    """The problem with its limits on the gaps of rates themselves."""
+    """The problem with its limits on the gaps of rates themselves, to begin without limits."""
     sides = [side for one in problem.constraints for side in one.sides(*problem.shape)]
     rows = min(int(totals.cells[side].sum()) for side in sides)
     # A power of two, so that tables of about the same size share a compiled program.
@@ -46,7 +46,7 @@ def proxy(problem: Problem, totals: Totals, target: float) -> Problem:
     solver: Any = problem.solver
     if isinstance(solver, Agp):
         solver = replace(solver, width=width)
-    return replace(problem, epsilon=target, measure="rate", solver=Rates(solver, width))
+    return replace(problem, epsilon=target, measure="rate", solver=Rates(solver, width, free=True))
 
 
 def reach(
@@ -89,14 +89,14 @@ def reach_from(
     problem: Problem, engine: Engine, target: float, free: Outcome, watch: Watch | None = None
 ) -> Trained:
     """`reach`, where training without limits has ended; its rounds are among those of the model."""
-    aimed = replace(
-        proxy(problem, engine.count(problem, unweighted=True), target), begin=free.theta
-    )
-    trained = solved(aimed, free)
-    kept = free.status is Status.DIVERGED
-    if kept or gap(problem, engine, free.theta, problem.estimator) <= target:
-        return replace(trained, outcome=_with_gaps(aimed, engine, free), rounds_before=1)
-    outcome = engine.solve(aimed, watch)
+    aimed = proxy(problem, engine.count(problem, unweighted=True), target)
+    aimed = replace(aimed, begin=free.theta)
+    diverged = free.status is Status.DIVERGED
+    # The first round tells the gaps of the model without limits.
+    outcome = engine.solve(replace(aimed, rounds=1) if diverged else aimed, watch)
+    if diverged or np.abs(outcome.history.d[0]).max() <= target:
+        kept = replace(outcome, theta=free.theta, status=free.status, rounds=free.rounds)
+        return replace(solved(aimed, kept), rounds_before=outcome.rounds)
     trained = solved(aimed, outcome, _ending(aimed, outcome, target))
     return replace(trained, rounds_before=free.rounds)
 
@@ -114,12 +114,6 @@ def _ending(aimed: Problem, outcome: Outcome, target: float) -> tuple[str, ...]:
             "nearer to it was found, as rates move in steps",
         )
     return notes
-
-
-def _with_gaps(aimed: Problem, engine: Engine, free: Outcome) -> Outcome:
-    """The model without limits, as it ended, with its gaps, which one round more tells."""
-    once = engine.solve(replace(aimed, rounds=1))
-    return replace(once, theta=free.theta, status=free.status, rounds=free.rounds)
 
 
 def search(problem: Problem, engine: Engine, target: float, watch: Watch | None = None) -> Trained:

@@ -100,7 +100,8 @@ def train_over(
         told = summary(test.tally, posed.constraints, posed.compared)
         found["unconstrained"] = {"test": told}
     sent = {"bytes_up": engine.traffic.up, "bytes_down": engine.traffic.down}
-    seen.sent.update(sent, setup_exchanges=_exchanges(engine))
+    before = [entry for entry in engine.entries if entry.kind in SET_UP]
+    seen.sent.update(sent, setup_exchanges=len(before))
     trained = replace(trained, notes=(*trained.notes, *engine.notes))
     seconds = sum(entry.seconds for entry in engine.entries)
     metrics = measure(options, posed, problem, trained, seen, seconds)
@@ -111,7 +112,9 @@ def train_over(
         "silos": list(engine.silos),
         "witnesses": [one.name for one in agreed.witnesses],
         "signatures": agreed.signers,
+        # Behind masks a question takes several messages.
         "exchanges": engine.traffic.exchanges,
+        "setup_messages": sum(entry.traffic.exchanges for entry in before),
         "rounds": [
             {"round": k + 1, "silos": len(entry.silos), "seconds": entry.seconds}
             for k, entry in enumerate(rounds)
@@ -187,7 +190,3 @@ def _training(
 
 def _is_round(entry: Any) -> bool:
     return QUESTIONS[entry.kind].moving
-
-
-def _exchanges(engine: Network) -> int:
-    return sum(entry.traffic.exchanges for entry in engine.entries if entry.kind in SET_UP)

@@ -36,7 +36,7 @@ from fairsilo.run.group_seen import group_feature
 from fairsilo.run.logged import log_metrics
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
-from fairsilo.run.problem import HISTOGRAMS, SETUP_EXCHANGES, Posed, why_solver
+from fairsilo.run.problem import HISTOGRAMS, SETUP_EXCHANGES, Posed, pooled_below, why_solver
 from fairsilo.run.tallies import tallies_of_clients, test_evidence
 from fairsilo.solver import Agp, Status
 from fairsilo.solver.penalty import Penalty
@@ -67,7 +67,7 @@ class Seen:
     """Of every predictor on all test rows; or one, where each silo tested its own model."""
     clients: int
     sent: dict[str, int]
-    """bytes_up, bytes_down and setup_exchanges."""
+    """bytes_up, bytes_down and setup_exchanges, which are questions."""
     by_silo: bool
     """Whether test rows belong to silos."""
     unseen: bool = True
@@ -85,15 +85,33 @@ def seen_here(
     clients, method = prepared.federation.clients, METHODS[options.method]
     pooled = options.engine == "pooled" and not method.own_solver
     single = isinstance(problem.solver, Agp) and pooled
-    looked_for = isinstance(options.crossed, int) and options.crossed > 0
-    exact = problem.model.binned and problem.promise is None
-    setup = SETUP_EXCHANGES + method.setup + HISTOGRAMS * exact + looked_for
+    setup = setup_questions(options, prepared, problem)
     return Seen(
         training or measure_training(options, prepared, problem, trained),
         [test_evidence(prepared, one, options.seed) for one in trained.predictors],
         clients,
         {**bytes_sent(trained, clients, single), "setup_exchanges": setup},
         prepared.test_client is not None,
+    )
+
+
+def setup_questions(options: Options, posed: Posed, problem: Problem) -> int:
+    """How many questions silos answer beside the rounds and the evaluation: sums of the encoder,
+    counts, and what pairs are found by."""
+    method, exact = METHODS[options.method], problem.promise is None
+    pairs = isinstance(options.crossed, int) and options.crossed > 0
+    chosen = exact and options.strength in ("auto", "validation")
+    target = options.target_deo is not None and not method.decides
+    tested = options.target_by == "search" or options.target_confidence is not None
+    aside = options.strength == "validation" or options.early_stopping or (target and tested)
+    more = (
+        bool(posed.groups) and pooled_below(options, posed.schema) > 0,
+        exact and bool(aside),
+        problem.weighted and exact and (pairs or chosen or target),
+        pairs,
+    )
+    return (
+        SETUP_EXCHANGES + method.setup + HISTOGRAMS * (problem.model.binned and exact) + sum(more)
     )
 
 

@@ -62,6 +62,8 @@ class Rates:
     """A solver for limits on losses."""
     width: float
     """How far below its limit a gap counts as at it: a step or two of the rates."""
+    free: bool = False
+    """Whether it begins at the model without limits, which is the answer where it keeps to them."""
 
     @property
     def name(self) -> str:
@@ -139,7 +141,8 @@ class Rates:
         state = either(xp, renew, lambda: self._renewed(now), lambda: now)
         ended = xp.where(holds, inner.status, Status.STALLED)
         ended = xp.where(inner.status == Status.DIVERGED, inner.status, ended)
-        status = xp.where(settled & ~renew, ended, Status.RUNNING).astype(xp.int32)
+        status = xp.where(settled & ~renew, ended, Status.RUNNING)
+        status = xp.where(self._kept(state, sums), Status.CONVERGED, status).astype(xp.int32)
         record = replace(inner_record, d=true, violation=violation(true, state.epsilon))
         return self._keep(replace(state, k=state.k + 1, status=status), inner.theta, record)
 
@@ -172,13 +175,20 @@ class Rates:
         )  # fmt: skip
 
     def _step_by_truth(self, state: RatesState, sums: Sums) -> RatesState:
-        true, _ = library(sums.d).split(sums.d, 2)
+        xp = library(sums.d)
+        true, _ = xp.split(sums.d, 2)
         inner = self.inner.step(state.inner, replace(sums, d=true))
         record = replace(inner.record, d=true, violation=violation(true, state.epsilon))
+        status = xp.where(self._kept(state, sums), Status.CONVERGED, inner.status).astype(xp.int32)
         return replace(
-            state, inner=inner, theta=inner.theta, k=state.k + 1, status=inner.status,
-            record=record,
-        )  # fmt: skip
+            state, inner=inner, theta=inner.theta, k=state.k + 1, status=status, record=record
+        )
+
+    def _kept(self, state: RatesState, sums: Sums) -> Array:
+        """Whether the first point is the answer."""
+        xp = library(state.theta)
+        true, _ = xp.split(sums.d, 2)
+        return self.free & (state.k == 0) & xp.all(xp.abs(true) <= state.epsilon)
 
     def _keep(self, state: RatesState, theta: Array, record: Record) -> RatesState:
         """The point to return: the solution, or until there is one the best within the limits."""
