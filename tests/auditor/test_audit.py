@@ -55,6 +55,21 @@ def test_a_run_on_its_own_table_is_audited_on_its_test_rows(case: Case) -> None:
 
 
 @pytest.mark.slow
+def test_an_additive_model_is_audited_and_certified_as_the_run_says(
+    case: Case, tmp_path: Path
+) -> None:
+    options = replace(case.run.options, model="additive", pairs=2, rounds=None)
+    run = train(options, baseline=False)
+    save(run, tmp_path / "run")
+    found = execute(AuditOptions(data=case.table, model=tmp_path / "run"))
+    test = run.metrics["test"]
+    for name, value in (("accuracy", found["accuracy"]), ("deo", found["deo"]["pooled"])):
+        assert value["value"] == pytest.approx(test[name])
+    assert found["dgeo"]["pooled"]["value"] == pytest.approx(test["dgeo_pooled"])
+    assert found["certificate"] == run.metrics["certificate"]
+
+
+@pytest.mark.slow
 def test_the_limit_is_held_against_what_the_run_promised_and_nothing_else(case: Case) -> None:
     whole = execute(AuditOptions(data=case.table, model=case.model, protected_class=("all",)))
     assert whole["limits"] == [None, 0.05], "class 0 was never limited"

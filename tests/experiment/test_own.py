@@ -156,10 +156,13 @@ def test_additive_models_are_compared_as_they_are_trained(own: Cell, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_sweep_of_an_own_table(own: Cell, quick: Program, tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [(), ("--model", "additive", "--pairs", "1")])
+def test_a_sweep_of_an_own_table(
+    own: Cell, quick: Program, tmp_path: Path, model: tuple[str, ...]
+) -> None:
     done = quick(
         "sweep", "--data", "own.csv", "--label", "label", "--group", "group", "--protected-class",
-        "1", "--client", "client", "--epsilons", "0.01,0.3", "--seeds", "1", "--out", "swept",
+        "1", "--client", "client", "--epsilons", "0.01,0.3", "--seeds", "1", "--out", "swept", *model,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     swept = pd.read_csv(tmp_path / "swept" / "sweep.csv")

@@ -73,28 +73,37 @@ def test_adult(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_three_classes_missing_cells_and_values_that_training_never_saw(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", ["lr", "additive"])
+def test_three_classes_missing_cells_and_values_that_training_never_saw(
+    model: str, tmp_path: Path
+) -> None:
+    """And values that are rare: an additive model pools them."""
     frame = make_table(600, classes=3, categories=2, missing=0.1, seed=3)
+    frame.loc[:7, "c1"], frame.loc[8:14, "c1"] = "rare", "rarer"
     frame.to_csv(tmp_path / "train.csv", index=False)
     options = Options(
         str(tmp_path / "train.csv"), label="label", protected_class="1", group="group",
-        client="client",
+        client="client", model=model, pairs=1 if model == "additive" else None,
     )  # fmt: skip
     saved = trained(tmp_path / "run", options)
     assert len(saved.schema.classes) == 3
+    binned = saved.encoder.binned
+    assert model == "lr" or (binned is not None and any(binned.rare) and binned.pairs)
     new = make_table(200, classes=3, categories=2, missing=0.3, seed=4)
     new.loc[:9, "c0"] = "never seen"
     new.loc[10:19, "group"] = "g9"
+    new.loc[20:29, "c1"], new.loc[30:39, "c1"] = "rare", "rarer"
     new.to_csv(tmp_path / "new.csv", index=False)
     same_as_predict(tmp_path / "run", tmp_path / "new.csv", new)
 
 
 @pytest.mark.slow
-def test_missing_where_training_had_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", ["lr", "additive"])
+def test_missing_where_training_had_none(model: str, tmp_path: Path) -> None:
     make_table(300, seed=5).to_csv(tmp_path / "train.csv", index=False)
     options = Options(
         str(tmp_path / "train.csv"), label="label", protected_class="1", group="group",
-        client="client",
+        client="client", model=model,
     )  # fmt: skip
     trained(tmp_path / "run", options)
     new = make_table(100, missing=0.3, seed=6)

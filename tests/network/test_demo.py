@@ -12,6 +12,7 @@ import pytest
 
 from fairsilo.network.ops.demo import compare, make_demo
 from fairsilo.network.ops.processes import command
+from fairsilo.run import load
 from tests.docs.pages import shown
 from tests.network.network import metrics_of
 
@@ -34,13 +35,16 @@ def follow(line: str, folder: Path) -> str:
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="NOT TESTED in Flower's simulation: no Ray")
 def test_in_flowers_simulation_it_equals_ours(tmp_path: Path) -> None:
-    """Ray runs the silos, with secure aggregation, by the page's command."""
-    space, out = make_demo(tmp_path / "work", 3, rows=900, rounds=2), tmp_path / "runs/simulated"
+    """Ray runs the silos, with secure aggregation, by the page's command: an additive model, whose
+    penalty and pair are chosen on the way."""
+    space = make_demo(tmp_path / "work", 3, rows=900, model="additive", pairs=1)
+    out = tmp_path / "runs/simulated"
     (line,) = (one for one in LINES if "--simulation" in one)
     follow(line, tmp_path)
     assert metrics_of(out)["network"]["secure_aggregation"]
     found = compare(space, out)
-    assert found.probabilities < 1e-6
+    assert any(one.pair for one in load(out).encoder.binned.blocks(load(out).encoder.schema))
+    assert found.probabilities < 1e-8
     assert found.loss < 1e-9
 
 

@@ -41,8 +41,9 @@ def options(tmp_path: Path, **more: object) -> Options:
 
 
 @pytest.mark.slow
-def test_parameters_rounds_figures_and_files(tmp_path: Path) -> None:
-    run = execute(options(tmp_path))
+@pytest.mark.parametrize("model", ["lr", "additive"])
+def test_parameters_rounds_figures_and_files(model: str, tmp_path: Path) -> None:
+    run = execute(options(tmp_path, model=model))
     files = save(run, tmp_path / "runs" / "loans")
     uri = "sqlite:///mlflow.db"
     store = open_store(uri)
