@@ -3,7 +3,8 @@
     python -m benchmarks.pair_penalty --data adult compas acs --seeds 3
 
 The rows are those of `benchmarks.additive`: 60 % train, 20 % are looked at here, and the test rows
-are not. From this `LEAST_OF_PAIRS` in `run/settle.py` was chosen.
+of the same seed are not. Each seed deals the rows out anew, so that a fifth of those looked at are
+test rows of any other seed. From this `LEAST_OF_PAIRS` in `run/settle.py` was chosen.
 """
 
 from __future__ import annotations

@@ -162,7 +162,8 @@ def test_a_sweep_of_an_own_table(
 ) -> None:
     done = quick(
         "sweep", "--data", "own.csv", "--label", "label", "--group", "group", "--protected-class",
-        "1", "--client", "client", "--epsilons", "0.01,0.3", "--seeds", "1", "--out", "swept", *model,
+        "1", "--client", "client", "--epsilons", "0.01,0.3", "--seeds", "1", "--out", "swept",
+        *model,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     swept = pd.read_csv(tmp_path / "swept" / "sweep.csv")

@@ -41,9 +41,9 @@ def options(tmp_path: Path, **more: object) -> Options:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["lr", "additive"])
-def test_parameters_rounds_figures_and_files(model: str, tmp_path: Path) -> None:
-    run = execute(options(tmp_path, model=model))
+@pytest.mark.parametrize("kind", ["lr", "additive"])
+def test_parameters_rounds_figures_and_files(kind: str, tmp_path: Path) -> None:
+    run = execute(options(tmp_path, model=kind))
     files = save(run, tmp_path / "runs" / "loans")
     uri = "sqlite:///mlflow.db"
     store = open_store(uri)

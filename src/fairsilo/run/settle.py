@@ -41,8 +41,9 @@ FIRST, OF_PAIRS = 1.0, 300.0
 """The strengths from which `auto` starts, of features and of pairs."""
 LEAST_OF_PAIRS = 30.0
 """Pairs are many cells of few rows, where AIC's quadratic model errs towards weak penalties. Chosen
-on validation rows of ADULT and COMPAS (`benchmarks.pair_penalty`, three seeds, no test row): 30 is
-within 0.0003 of the lowest loss on both, 1 is best on ADULT and costs 0.0015 on COMPAS."""
+on validation rows of ADULT and COMPAS (`benchmarks.pair_penalty`, three seeds): 30 is within 0.0003
+of the lowest loss on both, 1 is best on ADULT and costs 0.0015 on COMPAS. Some of these rows are
+test rows of other seeds of `benchmarks.additive`."""
 ROUGHLY = 1e-4
 """The tolerance of the curves' fit where pairs are looked for at its end: a fit with them follows.
 From there on ADULT's curves would take six rounds more to Newton's own tolerance."""
