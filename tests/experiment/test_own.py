@@ -29,6 +29,7 @@ from fairsilo.experiment.cell import (
 from fairsilo.experiment.details import group_rates, intervals
 from fairsilo.experiment.grid import METHODS, Cell, local_title, settings, solver_of
 from fairsilo.experiment.page_parts import about
+from fairsilo.experiment.pages import _without
 from fairsilo.experiment.reproduce import Tables
 from fairsilo.experiment.summary import compare_summary
 from fairsilo.question.base import Work
@@ -153,6 +154,20 @@ def test_additive_models_are_compared_as_they_are_trained(own: Cell, tmp_path: P
     other, *_ = run_method(asked, "eo", (0.0,), solver, [draw])
     assert other["accuracy"] > 0.5
     assert "st has none of that" in refused(asked, "st", draw)
+
+
+@pytest.mark.parametrize(
+    ("model", "lacks"), [("additive", "neither penalty nor pairs of features"), ("lr", "")]
+)
+def test_the_page_says_who_trains_without_penalty_and_pairs(
+    own: Cell, model: str, lacks: str
+) -> None:
+    assert own.own is not None
+    cell = replace(own, model=model, own=replace(own.own, model=model))
+    told = [str(one) for one in _without(cell, ["FedFair", "ST"])]
+    assert len(told) == bool(lacks)
+    assert not lacks or ("ST has" in told[0] and lacks in told[0])
+    assert not _without(cell, ["FedFair", "FedAvg"])
 
 
 @pytest.mark.slow

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 
 from fairsilo.experiment.endings import RATE
-from fairsilo.experiment.grid import AIMED, Cell, aimed_title, home_of, settings, solver_of
+from fairsilo.experiment.grid import (
+    AIMED,
+    Cell,
+    aimed_title,
+    home_of,
+    settings,
+    solver_of,
+    title_of,
+)
 from fairsilo.experiment.page_parts import (
     ENDINGS,
     LINES,
@@ -45,6 +53,10 @@ _CHOSEN = {
     "af": "AF (tau)",
 }
 """Methods with a setting to choose, and what it is."""
+
+
+_BARE = ("fedavg-local", "st", "af")
+"""Methods whose models have no penalty and no pairs, whatever those of the others have."""
 
 
 def compare_page(
@@ -87,6 +99,7 @@ def compare_page(
                 ),
                 _figures([{**row, "setting": _setting(row["setting"])} for row in rows], heads),
                 paragraph(ENDINGS),
+                *_without(cell, names),
             ],
         ),
         *_models(best, names, {"method": "Method"}),
@@ -105,6 +118,21 @@ def compare_page(
     ]
     title = f"{cell.title}: all methods"
     return table_page(title, sections, lead=_compare_lead(best), header=[about(cell), how(cell)])
+
+
+def _without(cell: Cell, names: Sequence[str]) -> list[Child]:
+    """Whose models lack what the others have: they would have been better with it."""
+    options = cell.options(0)
+    bare = [title_of(one) for one in _BARE if title_of(one) in names]
+    if not bare or (options.strength is None and not options.crossed):
+        return []
+    lacks = "neither penalty nor pairs of features" if options.crossed else "no penalty"
+    have = "has" if len(bare) == 1 else "have"
+    told = (
+        f"{' and '.join(bare)} {have} {lacks} here, as the other methods do: a part of the "
+        "difference in accuracy is due to that, and not to the method."
+    )
+    return [paragraph(told)]
 
 
 def sweep_page(
