@@ -115,7 +115,7 @@ class Dry:
     min_cell: int | None = 0
     clients = 4
 
-    def count(self, problem: Problem) -> Totals:
+    def count(self, problem: Problem, unweighted: bool = False) -> Totals:
         """Rows enough for everything."""
         cells = np.full(problem.shape, 1000)
         return Totals(int(cells.sum()), cells, np.full(len(problem.constraints), self.clients))

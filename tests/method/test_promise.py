@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fairsilo.data import make_table
 from fairsilo.engine import Clientwise
 from fairsilo.errors import FairSiloError
 from fairsilo.method.promise import promise
 from fairsilo.method.target import gap
 from fairsilo.partition.federation import Federation
 from fairsilo.question import Evaluate, Problem
+from fairsilo.run import Options
+from fairsilo.run.prepare import prepare
+from fairsilo.run.problem import plan
+from fairsilo.run.train import settle_here
 from fairsilo.solver import Outcome
+from fairsilo.solver.penalty import Penalty
 from tests.method.tasks import biased, engine_of, posed, problem_of
 
 
@@ -83,6 +91,34 @@ def test_the_models_never_see_the_rows_set_aside() -> None:
         np.testing.assert_array_equal(before.outcome.theta, after.outcome.theta)
     else:
         assert not np.array_equal(before.outcome.theta, after.outcome.theta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_penalty_and_pairs_are_not_chosen_by_the_rows_set_aside(
+    tmp_path: Path, engine: str
+) -> None:
+    """Other labels there, the same choice; without a promise they have a say."""
+    make_table(600, silos=2, numbers=3, seed=5).to_csv(tmp_path / "table.csv", index=False)
+    common = Options(
+        str(tmp_path / "table.csv"), label="label", protected_class="1", group="group",
+        client="client", model="additive", pairs=2, target_deo=0.3, engine=engine,
+    )  # fmt: skip
+
+    def chosen(options: Options, flipped: bool) -> Any:
+        prepared = prepare(options)
+        here, problem = prepared.engine(options), plan(options, prepared)
+        for silo in here.silos:
+            aside = ~silo._kept(problem)
+            silo.train.y[aside] = abs(silo.train.y[aside] - flipped)
+        settled, crossed, _ = settle_here(options, prepared, problem, here)
+        assert isinstance(settled.problem.penalty, Penalty)
+        assert not settled.problem.rest
+        return settled.problem.penalty.strengths, crossed.encoder.binned
+
+    promised = replace(common, target_confidence=0.6)
+    assert chosen(promised, False) == chosen(promised, True)
+    assert chosen(common, False) != chosen(common, True)
 
 
 def test_the_parts_of_the_training_rows_are_all_of_them() -> None:

@@ -15,9 +15,10 @@ from tests.network.silos import TownTransport, largest_gap, make_town, simulate,
     "settings",
     [
         {"target_deo": 0.25, "target_confidence": 0.6},
+        {"target_deo": 0.25, "target_confidence": 0.6, "model": "additive", "pairs": 1},
         {"target_deo": 0.03, "notion": "demographic-parity"},
     ],
-    ids=["promised", "demographic parity"],
+    ids=["promised", "promised additive", "demographic parity"],
 )
 def test_the_target_is_met_as_in_the_simulation(tmp_path: Path, settings: dict[str, Any]) -> None:
     town = make_town(tmp_path, 3, 1200, **settings)

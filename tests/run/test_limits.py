@@ -38,8 +38,6 @@ def test_epsilon_limits_losses_whatever_the_notion(given: dict[str, Any]) -> Non
     [
         ({"target_confidence": 0.9}, "give `target_deo`"),
         ({"target_confidence": 1.0, "target_deo": 0.1}, "from 0.5 to below 1"),
-        ({"target_confidence": 0.9, "target_deo": 0.1, "penalty": "auto"}, "nothing was chosen"),
-        ({"target_confidence": 0.9, "target_deo": 0.1, "model": "additive"}, "nothing was chosen"),
         ({"target_confidence": 0.9, "target_deo": 0.1, "target_by": "search"}, "uses up the rows"),
     ],
 )

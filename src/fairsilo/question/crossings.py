@@ -33,6 +33,8 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
     for a feature that is not asked about."""
     costs: Floats
     """What a row of each class weighs; nothing: all the same."""
+    rest: bool = False
+    """Whether to leave out the rows that each silo sets aside."""
 
     def check(self, problem: Problem) -> None:
         """Theta has the model's size, and every column its coarse step."""
@@ -41,6 +43,8 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
             raise Unfit("the features do not have the model's columns")
         if not np.isin(self.coarse, np.arange(-1, SIDE)).all() or (self.widths < 1).any():
             raise Unfit("the coarse steps of a feature are not whole numbers, or too many")
+        if self.rest and not problem.rest:
+            raise Unfit("the problem sets no rows aside")
         if len(self.costs) not in (0, problem.classes) or (self.costs <= 0).any():
             raise Unfit("the classes' weights do not fit the problem")
 
@@ -57,7 +61,7 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
 
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the silo's training rows."""
-        part, maps = silo.train, self.maps()
+        part, maps = silo.rows(problem, self.rest), self.maps()
         assert isinstance(part.x, Coded)
         values = values_of(part.x)
         # A row without a column of a feature (blank) is in no cell of it.

@@ -55,7 +55,7 @@ def strongest(most: int, posed: Posed, problem: Problem, theta: Floats, engine: 
         costs = class_factors(problem.class_weight, totals.by_class)
     share = rows_alike(problem, engine) / totals.in_objective(problem.class_weight)
     coarse = np.concatenate(steps).astype(np.float64)
-    question = Crossings(np.asarray(theta), widths, coarse, costs)
+    question = Crossings(np.asarray(theta), widths, coarse, costs, problem.rest)
     found: dict[tuple[int, int], Floats] = engine.ask(problem, question)
     gains = {pair: gain_of(*(share * sums)) for pair, sums in found.items()}
     best = sorted((pair for pair in gains if gains[pair] > 0), key=lambda pair: -gains[pair])

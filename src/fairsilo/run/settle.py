@@ -87,6 +87,17 @@ def settle(
     for name in filter(None, (options.method, options.after)):
         METHODS[name].check(problem)
     check_two_classes(options.decide_at, problem)
+    if options.target_confidence is None:
+        return _settled(options, posed, problem, engine, learn)
+    # Nothing is chosen by the rows that the promise is tested on. The fit is not of all rows.
+    found = _settled(options, posed, replace(problem, rest=True), engine, learn)
+    return replace(found, problem=replace(found.problem, rest=False), free=None)
+
+
+def _settled(
+    options: Options, posed: Posed, problem: Problem, engine: Engine, learn: Learn | None
+) -> Settled:
+    """The same by the rows of the problem."""
     wanted = options.crossed if learn is not None else None
     if wanted and isinstance(wanted, int):
         problem = _roughly(problem)
@@ -120,7 +131,7 @@ def _roughly(problem: Problem) -> Problem:
 def _crossed(options: Options, before: Settled, encoder: Encoder, learn: Learn) -> Settled:
     """From the fit of the curves on to that of curves and pairs."""
     posed, engine = learn(encoder)
-    problem = plan(options, posed)
+    problem = replace(plan(options, posed), rest=before.problem.rest)
     if before.free is not None:
         theta = np.zeros(problem.model.size)
         theta[: len(before.free.theta)] = before.free.theta
@@ -140,7 +151,7 @@ def _penalised(
     strength = options.strength
     if strength is None:
         return Settled(problem)
-    weight = engine.count(problem).in_objective(problem.class_weight)
+    weight = engine.count(replace(problem, rest=False)).in_objective(problem.class_weight)
     chosen = strength in ("auto", "validation") and problem.promise is None
     rows = rows_alike(problem, engine) if chosen else weight
     penalty = first_penalty(posed, problem, rows)

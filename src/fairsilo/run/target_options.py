@@ -60,13 +60,7 @@ def _check_confidence(options: Options) -> None:
     if options.penalty == "validation":
         raise FairSiloError(
             "`penalty` validation uses up the rows that `target_confidence` tests on: give "
-            "`penalty` a number"
-        )
-    chosen = isinstance(options.crossed, int) and options.crossed > 0
-    if options.strength == "auto" or (chosen and options.binned):
-        raise FairSiloError(
-            "`target_confidence` holds where nothing was chosen by the rows that it tests on: "
-            "give `penalty` a number, and `pairs` 0 or their names"
+            "`penalty` a number, or auto"
         )
     if options.target_by == "search":
         raise FairSiloError(
