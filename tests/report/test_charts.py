@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairsilo.evaluate.intervals import Interval
-from fairsilo.report.charts import Dot, Line, Point, dots, histogram, lines, ranked, scatter
+from fairsilo.report.charts import Dot, Line, Point, dots, heat, histogram, lines, ranked, scatter
 from fairsilo.report.charts.lines import BUDGET, POINTS, thin
 from fairsilo.report.charts.scale import Scale, fit
 from fairsilo.report.html import Html
@@ -158,3 +158,11 @@ def test_the_first_round_is_a_whole_number() -> None:
     chart = lines("Loss", [Line("loss", [1], [0.5])], x_title="round")
     assert 'class="tick">1</text>' in chart
     assert ">1.0</text>" not in chart
+
+
+def test_a_heat_map_says_what_its_colours_mean() -> None:
+    told = "".join(parse(heat("t", ["a"], ["x", "y"], {"one": [0.5, -0.2]})).itertext())
+    assert "above zero, up to +0.500" in told
+    assert "below, down to \u22120.200" in told
+    told = "".join(parse(heat("t", ["a"], ["x", "y"], {"one": [0.5, 0.0]})).itertext())
+    assert "below" not in told

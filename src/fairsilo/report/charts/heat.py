@@ -46,4 +46,19 @@ def heat(
                 fill_opacity=f"{0.06 + 0.9 * abs(value) / most:.3f}",
             )
             parts.append(mark(tip, spot, color=int(value < 0)))
-    return figure(title, canvas(title, height, *parts, room="wide"), caption=caption, kind="heat")
+    drawing = canvas(title, height, *parts, room="wide")
+    every = [v for values in maps.values() for v in values]
+    return figure(title, drawing, caption=caption, legend=_colours(every), kind="heat")
+
+
+def _colours(values: Sequence[float]) -> Html:
+    """What the two colours mean, and how far from zero they go."""
+    ends = ((0, "above zero, up to", max(values)), (1, "below, down to", min(values)))
+    keys: list[Child] = []
+    for color, words, end in ends:
+        if end and (end < 0) is bool(color):
+            square = el("rect", class_="bar", width=14, height=14)
+            sample = el("svg", square, width=14, height=14, aria_hidden="true")
+            told = f"{words} {number(end, signed=True)}"
+            keys.append(el("span", sample, told, class_=f"swatch s{color}"))
+    return el("div", *keys, class_="legend")
