@@ -128,7 +128,7 @@ def locked(folder: Path, who: str, busy: str = BUSY) -> Iterator[None]:
 
 def _taken(stream: TextIO) -> bool:
     """Whether a lock could be taken, within the moment for which `held` may have it."""
-    for _ in range(10):
+    for _ in range(50):
         with contextlib.suppress(OSError):
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True

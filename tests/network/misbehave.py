@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.network.network import Net
+from tests.network.network import PATIENT, Net
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def misbehaving(net: Net, ways: dict[str, str]) -> Iterator[None]:
     finally:
         for file in files.values():
             file.unlink()
-    killer.join(timeout=1)
+    killer.join(PATIENT)
     assert not net.group.alive("silo-2")
 
 
@@ -52,11 +52,14 @@ def worker_killed(net: Net, name: str, kind: str) -> Iterator[list[int]]:
         while not (own / "asked").exists():
             time.sleep(0.1)
         (own / "how.txt").unlink()
-        killed.append(net.worker(name))
-        os.kill(killed[0], signal.SIGKILL)
+        # Nothing is killed by the number 0: that is everybody.
+        worker = net.worker(name)
+        assert worker
+        killed.append(worker)
+        os.kill(worker, signal.SIGKILL)
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     yield killed
-    killer.join(timeout=1)
+    killer.join(PATIENT)
     assert killed

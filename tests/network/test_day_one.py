@@ -24,7 +24,7 @@ from fairsilo.network.ops.control import nodes
 from fairsilo.network.ops.processes import free_ports
 from fairsilo.network.ops.workspace import Workspace
 from tests.docs.pages import Step, matches, namespace, run, section, shown, steps
-from tests.network.network import command_lines, metrics_of, wait_for
+from tests.network.network import PATIENT, command_lines, metrics_of, wait_for, wait_until
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -94,7 +94,7 @@ class Day:
         for name in names:
             os.killpg(self.staying[name].pid, signal.SIGINT)
         for name in names:
-            self.staying.pop(name).wait(timeout=60)
+            self.staying.pop(name).wait(timeout=PATIENT)
 
     def log(self, name: str) -> str:
         return Path(f"{name}.log").read_text()
@@ -117,7 +117,7 @@ class Day:
 
     def await_node(self, name: str) -> None:
         """Until a silo is connected."""
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENT
         while not (found := nodes(Workspace(Path("work"))).get(name)) or not found.online:
             assert time.monotonic() < deadline, self.log(name)
             time.sleep(0.2)
@@ -145,6 +145,9 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
                     found.sh(line)
                 else:
                     found.start(re.findall(r"^cd (?:at/)?(\w+)", line)[0], line)
+            # A run would begin without those who are later than `--wait`.
+            for party in read_federation_file(Path("work/federation.json")).parties:
+                found.await_node(party.name)
             yield found
         finally:
             found.end(*found.staying)
@@ -169,7 +172,7 @@ def test_the_first_run_is_seen_and_audited(day: Day) -> None:
             day.start("watch", line)
             wait_for(lambda: day.log("watch"), "http://")
             address = re.findall(r"http://\S+", day.log("watch"))[0]
-            assert "<html" in httpx.get(address).text
+            assert "<html" in httpx.get(address, timeout=PATIENT).text
             day.end("watch")
         elif "status" in line:
             told = day.say(line)
@@ -258,9 +261,6 @@ def test_new_rows_and_training_again_without_a_silo(day: Day) -> None:
 def test_control_c_leaves_nothing_running_and_nothing_was_left_out(day: Day) -> None:
     assert len(day.staying) == 4
     day.end(*day.staying)
-    deadline = time.monotonic() + 20
-    while left := [line for line in command_lines() if str(day.folder) in line]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.2)
+    wait_until(lambda: not [line for line in command_lines() if str(day.folder) in line])
     every = {line for page in (OPERATING, SILO, LEAVING) for line in shown(page)}
     assert every - day.done == set()

@@ -135,7 +135,7 @@ def test_all_else_is_refused(door: Door, target: str, caplog: pytest.LogCaptureF
     """Sent as it stands: a client would tidy it up."""
     _, port, _ = door
     context = ssl._create_unverified_context()
-    with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10)) as stranger:
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 60)) as stranger:
         stranger.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
         answer = b"".join(iter(lambda: stranger.recv(4096), b"")).decode()
     assert answer.startswith("HTTP/1.1 403")
@@ -165,13 +165,14 @@ def test_what_is_too_large_is_refused(door: Door, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 def test_who_is_slow_is_let_go(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     app, port, _ = door
-    monkeypatch.setattr(superlink, "HEAD", 0.4)
     monkeypatch.setattr(gateway, "PATIENCE", 0.4)
     context = ssl._create_unverified_context()
     head = f"POST {PULL} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
-    for sent, answered in (("", ""), (head[:20], ""), (head + "four", "HTTP/1.1 504")):
+    slow_heads = ((0.4, "", ""), (0.4, head[:20], ""), (60.0, head + "four", "HTTP/1.1 504"))
+    for patience, sent, answered in slow_heads:
+        monkeypatch.setattr(superlink, "HEAD", patience)
         with context.wrap_socket(socket.create_connection(("127.0.0.1", port))) as slow:
-            slow.settimeout(10)
+            slow.settimeout(60)
             slow.sendall(sent.encode())
             answer = b"".join(iter(lambda: slow.recv(4096), b"")).decode()
         assert answer[:12] == answered

@@ -128,7 +128,7 @@ def test_a_silos_health_is_its_processes_its_contact_and_what_left(tmp_path: Pat
         assert look().facts["replies"] == 3
         past = time.time() - 2 * SILENT
         os.utime(contact, (past, past))
-        assert "has not answered for 180 s" in look().problems[0]
+        assert re.search(r"has not answered for \d+ s", look().problems[0])
         contact.touch()
         children[1].process.kill()
         children[1].process.wait(10)

@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,10 +23,14 @@ def test_the_installed_flower_is_as_expected(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(defaults, internals.BACKOFF, defaults[internals.BACKOFF])
     internals.shorten_node()
     assert defaults[internals.BACKOFF] == internals.FIRST_WAIT
-    before = time.monotonic()
+    waited: list[float] = []
+    clock = SimpleNamespace(sleep=waited.append, monotonic=time.monotonic)
+    monkeypatch.setattr(internals, "time", clock)
     loop.time.sleep(3)
     loop.time.sleep(0.5)
-    assert time.monotonic() - before < 1
+    assert len(waited) == 2
+    assert max(waited) <= internals.LOOK_NODE
+    assert waited[1] == internals.LOOK_ANSWER
 
 
 @pytest.mark.parametrize(

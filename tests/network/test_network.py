@@ -28,7 +28,7 @@ from fairsilo.network.settings import read_settings
 from fairsilo.run import load
 from tests.network.intruder import listening, register_key, run_foreign
 from tests.network.misbehave import misbehaving, worker_killed
-from tests.network.network import Net, federation, metrics_of, vectors_of, wait_for
+from tests.network.network import PATIENT, Net, federation, metrics_of, vectors_of, wait_for
 from tests.network.proxy import share_found
 from tests.network.stranger import LOOT, attack, stock_node
 
@@ -74,7 +74,7 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     out, health = tmp_path / "run", free_ports(1)[0]
     asking = net.space.silo("silo-3") / "silo.toml"
     asking.write_text(asking.read_text().replace('approve = "listed"', 'approve = "ask"'))
-    run = submit(net.space, RunConfig(out=out, wait=90, wait_lost=0))
+    run = submit(net.space, RunConfig(out=out, wait=PATIENT, wait_lost=0))
     net.start(LATE, "--health-port", str(health))
     net.start_stranger("no-key")
     net.start_stranger("other-ca")
@@ -93,10 +93,10 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
     assert "the worker ended (signal 9); it is started again" in net.group.log("silo-1")
     assert LOST in net.group.log("silo-1")
     assert net.worker("silo-1") not in (0, *killed)
-    answered = httpx.get(f"http://127.0.0.1:{health}/health")
+    answered = httpx.get(f"http://127.0.0.1:{health}/health", timeout=PATIENT)
     assert (answered.status_code, answered.json()["healthy"]) == (200, True)
     assert answered.json()["replies"] == len(left.read(net.space.silo(LATE) / "left.jsonl")) > 10
-    text = httpx.get(f"http://127.0.0.1:{health}/metrics").text
+    text = httpx.get(f"http://127.0.0.1:{health}/metrics", timeout=PATIENT).text
     assert 'fairsilo_process_up{process="SuperNode"} 1' in text
     wait_for(lambda: net.group.log("no-key"), "the SuperLink does not know this silo's key")
     wait_for(lambda: net.group.log("other-ca"), "CERTIFICATE_VERIFY_FAILED")
@@ -125,7 +125,7 @@ def test_behind_masks_with_a_late_silo_and_strangers_at_the_door(net: Net, tmp_p
 def test_a_stranger_at_the_port_controls_nothing(net: Net, tmp_path: Path) -> None:
     """Whose app does run where control is open: at the SuperLink's own port, on loopback."""
     own = {net.space.address: 403, net.space.control: 200}
-    with httpx.Client(verify=False) as stranger:
+    with httpx.Client(verify=False, timeout=PATIENT) as stranger:
         for address, status in own.items():
             for path in ("list-runs", "list-nodes"):
                 url, kind = f"https://{address}/v1/control/{path}", {"content-type": PROTOBUF}
@@ -153,7 +153,7 @@ def test_counts_over_one_silo_less_are_refused_in_a_later_run(net: Net, tmp_path
     """The first test opened the counts of four silos; those of three would reveal silo-2's."""
     net.agree(silos=tuple(silo for silo in net.all if silo.name != "silo-2"))
     with pytest.raises(FairSiloError, match=r"refused: .* one silo's share by subtraction"):
-        net.run(tmp_path / "run", timeout=net.patience)
+        net.run(tmp_path / "run")
 
 
 def test_killed_behind_masks_it_is_the_simulation_without_it(net: Net, tmp_path: Path) -> None:

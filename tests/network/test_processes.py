@@ -26,7 +26,7 @@ print(child.pid, flush=True)
 """
 
 
-def wait_until(done: object, seconds: float = 30.0) -> None:
+def wait_until(done: object, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not done():  # type: ignore[operator]
         assert time.monotonic() < deadline

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -22,7 +21,7 @@ from fairsilo.network.ops.processes import free_ports
 from fairsilo.network.ops.program import Child, make_way, run_silo, secret_file
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import locked
-from tests.network.network import command_lines
+from tests.network.network import PATIENT, command_lines, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -185,25 +184,20 @@ def test_nothing_outlives_the_program(
     )
     assert child.stderr is not None
     try:
-        for line in child.stderr:
-            if "Uvicorn running" in line:
-                break
+        assert any("Uvicorn running" in line for line in child.stderr)
         secret = next(tmp_path.glob("fairsilo-*/secret")).read_bytes()
         mine = [line for line in command_lines() if f"--port {port}" in line]
         assert len(mine) == 3
         assert not any(repr(secret)[2:-1] in line or secret.hex() in line for line in mine)
-        found = httpx.get(f"http://127.0.0.1:{health}/health")
+        found = httpx.get(f"http://127.0.0.1:{health}/health", timeout=PATIENT)
         assert found.status_code == 503
         assert found.json()["problems"] == ["the SuperLink has not answered yet"]
         os.kill(child.pid, how)
-        code_at_end = child.wait(30)
+        code_at_end = child.wait(PATIENT)
     finally:
         child.kill()
         child.stderr.close()
-    deadline = time.monotonic() + 20
-    while [line for line in command_lines() if f"--port {port}" in line]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_until(lambda: not [line for line in command_lines() if f"--port {port}" in line])
     if how != signal.SIGKILL:
         assert code_at_end == 0
         assert not list(tmp_path.glob("fairsilo-*"))

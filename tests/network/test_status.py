@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -137,15 +136,22 @@ def test_whether_a_run_goes_on_is_told_by_its_lock(space: Workspace, tmp_path: P
         follow(space, "1", tmp_path, lambda event: None)
 
 
-def test_a_look_at_a_lock_keeps_nobody_from_it(tmp_path: Path) -> None:
+def test_a_look_at_a_lock_keeps_nobody_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with locked(tmp_path, "server"):
         pass
     with (tmp_path / ".lock-server").open() as look:
         fcntl.flock(look, fcntl.LOCK_SH)
-        timer = threading.Timer(0.05, fcntl.flock, (look, fcntl.LOCK_UN))
-        timer.start()
+        ended = list[float]()
+
+        def sleep(seconds: float) -> None:
+            fcntl.flock(look, fcntl.LOCK_UN)
+            ended.append(seconds)
+
+        monkeypatch.setattr("fairsilo.progress.time.sleep", sleep)
         with locked(tmp_path, "server"):
-            timer.join()
+            assert len(ended) == 1
 
 
 @pytest.mark.parametrize("online", [True, False])

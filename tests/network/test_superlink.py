@@ -7,15 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from fairsilo.errors import FairSiloError
-from fairsilo.network.ops import superlink
+from fairsilo.network.ops import runs, superlink
 from fairsilo.network.ops.control import nodes
 from fairsilo.network.ops.demo import make_demo
 from fairsilo.network.ops.launch import await_superlink, start_superlink
@@ -24,25 +23,15 @@ from fairsilo.network.ops.runs import DATABASE, PATIENCE, RunConfig, register, s
 from fairsilo.network.ops.superlink import run_superlink
 from fairsilo.network.ops.workspace import CONTROL, Workspace
 from tests.network.members import run
-from tests.network.network import command_lines
+from tests.network.network import PATIENT, command_lines, wait_until
 from tests.network.test_health import well_formed
 
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.usefixtures("bounded")]
-
-SOON = 15.0
-"""Seconds; three with nothing else on the machine."""
 
 
 @pytest.fixture
 def space(tmp_path: Path) -> Workspace:
     return make_demo(tmp_path / "work", 3, rows=900, rounds=2)
-
-
-def wait_until(done: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 90
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def open_ports(space: Workspace, control: str) -> list[str]:
@@ -113,7 +102,7 @@ def test_a_signal_ends_both_and_then_it_starts_again(tmp_path: Path) -> None:
             _healthy(space, health)
             do()
             os.kill(child.pid, sent)
-            out, told = child.communicate(timeout=60)
+            out, told = child.communicate(timeout=PATIENT)
         finally:
             child.kill()
             child.communicate()
@@ -127,11 +116,11 @@ def test_a_signal_ends_both_and_then_it_starts_again(tmp_path: Path) -> None:
 
 def _healthy(space: Workspace, port: int) -> None:
     """It says so, and counts what the gateway refused."""
-    refused = httpx.get(f"https://{space.address}/", verify=False)
+    refused = httpx.get(f"https://{space.address}/", verify=False, timeout=PATIENT)
     assert refused.status_code == 403
-    found = httpx.get(f"http://127.0.0.1:{port}/health")
+    found = httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENT)
     assert (found.status_code, found.json()["answered"]) == (200, {"403": 1})
-    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENT).text
     assert well_formed(text)["fairsilo_gateway_requests_total"] == "counter"
     assert 'fairsilo_gateway_requests_total{status="403"} 1\n' in text
 
@@ -188,19 +177,29 @@ def test_a_stranger_where_the_superlink_was_is_named(
     assert (space.folder / CONTROL).exists()
 
 
-def test_without_a_superlink_registering_ends_soon_with_a_sentence(space: Workspace) -> None:
-    """Where none was started, and where one was killed, whose file is left."""
+def test_without_a_superlink_registering_ends_soon_with_a_sentence(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where none was started, and where one was killed, whose file is left. How long it waits is
+    counted by its own sleeps."""
+    slept: list[float] = []
+    clock = SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept))
     for control in ("", f"127.0.0.1:{free_ports(1)[0]}"):
         if control:
             space.say_control(control)
-        before = time.monotonic()
+        begun = sum(slept)
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "time", clock)
+            with pytest.raises(FairSiloError, match="no SuperLink runs"):
+                register(space)
+        assert 0 < sum(slept) - begun < 3
         told = subprocess.run(
             [command("fairsilo"), "flower", "register", "--folder", str(space.folder)],
             capture_output=True,
             text=True,
             check=False,
+            timeout=PATIENT,
         )
-        assert time.monotonic() - before < SOON
         assert told.returncode == 2
         assert told.stderr.count("\n") == 1
         assert "no key was registered: no SuperLink runs for" in told.stderr

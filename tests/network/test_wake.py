@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -26,6 +27,7 @@ from fairsilo.network.ops.layers import PLAIN, thin_layers
 from fairsilo.network.ops.runtime import Runtime
 from fairsilo.network.ops.wake import VARIABLE, Wake, ends, own_end
 from fairsilo.network.ops.worker import LOOK_UNWOKEN, serve
+from tests.network.network import wait_until
 from tests.network.test_worker import OWN, SECRET, Node, node  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
@@ -54,7 +56,9 @@ def test_a_byte_wakes_and_waits_for_who_is_not_there_yet(
     assert own_end() is None
 
 
-def test_the_node_wakes_its_worker_once_for_a_message(pair: tuple[Wake, Wake]) -> None:
+def test_the_node_wakes_its_worker_once_for_a_message(
+    pair: tuple[Wake, Wake], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours, workers = pair
     pace = internals.Pace(worker=ours)
     pace.sleep(0.5)
@@ -62,9 +66,12 @@ def test_the_node_wakes_its_worker_once_for_a_message(pair: tuple[Wake, Wake]) -
     pace.sleep(0.5)
     assert not workers.wait(0.0)
     workers.tell()
-    began = time.monotonic()
-    pace.sleep(0.5)
-    assert time.monotonic() - began < internals.LOOK_UNWOKEN
+    # Else it would wait for a minute.
+    with monkeypatch.context() as patch:
+        patch.setattr(internals, "LOOK_UNWOKEN", 60.0)
+        began = time.monotonic()
+        pace.sleep(0.5)
+        assert time.monotonic() - began < 30
     # The next message.
     pace.sleep(0.5)
     assert workers.wait(0.0)
@@ -72,16 +79,15 @@ def test_the_node_wakes_its_worker_once_for_a_message(pair: tuple[Wake, Wake]) -
 
 def test_a_node_waits_longer_for_a_superlink_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
+    now = 0.0
+    clock = SimpleNamespace(sleep=waited.append, monotonic=lambda: now)
+    monkeypatch.setattr(internals, "time", clock)
     pace = internals.Pace()
-    monkeypatch.setattr("time.sleep", waited.append)
     pace.sleep(3)
-    pace.slept -= 0.15
-    pace.sleep(3)
-    pace.slept -= 60
-    pace.sleep(3)
-    assert waited[0] == pytest.approx(0.1)
-    assert waited[1] == pytest.approx(0.6, abs=0.05)
-    assert waited[2] == internals.LOOK_NODE
+    for answered in (0.15, 60.0):
+        now += answered
+        pace.sleep(3)
+    assert waited == [0.1, pytest.approx(0.6), internals.LOOK_NODE]
 
 
 def test_a_woken_worker_asks_its_node_only_when_there_is_work(
@@ -96,8 +102,9 @@ def test_a_woken_worker_asks_its_node_only_when_there_is_work(
     def counted(self: Runtime) -> str:
         if ended.is_set():
             sys.exit()
-        asked.append(time.monotonic())
-        return claim(self)
+        found = claim(self)
+        asked.append(found)
+        return found
 
     monkeypatch.setattr(Runtime, "claim", counted)
     nodes.tell()
@@ -109,19 +116,15 @@ def test_a_woken_worker_asks_its_node_only_when_there_is_work(
 
     thread = threading.Thread(target=run)
     thread.start()
-    deadline = time.monotonic() + 10
-    while not workers.heard:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    time.sleep(0.3)
-    before = len(asked)
+    # One look at the start and one when it was woken; from then on it waits.
+    wait_until(lambda: len(asked) >= 2)
     node.receive(OWN, late=0.0)
     time.sleep(0.2)
-    assert len(asked) == before
+    assert asked == ["", ""]
     nodes.tell()
     assert nodes.wait(LOOK_UNWOKEN)
     assert node.reply().metadata.reply_to_message_id
-    assert len(asked) == before + 1
+    assert len(asked) == 3
     ended.set()
     nodes.tell()
     thread.join()
@@ -189,6 +192,7 @@ def test_the_superlink_tidies_up_once_a_second(monkeypatch: pytest.MonkeyPatch) 
         done.append(self)
 
     monkeypatch.setattr(SqlCoreState, name, tidy)
+    monkeypatch.setattr(internals, "TIDY_EVERY", 600.0)
     internals.tidy_seldom()
     state: Any = object()
     for _ in range(5):

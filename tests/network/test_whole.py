@@ -45,6 +45,7 @@ from fairsilo.network.ops.gateway import Gateway
 from fairsilo.network.ops.internals import Pace
 from fairsilo.network.ops.room import limit
 from fairsilo.network.ops.whole import Bag, News, attach, carry, carry_grid, detach, serve, stage
+from tests.network.network import wait_until
 
 CALLS = {
     "PullMessages": "pull_messages",
@@ -150,7 +151,7 @@ class Link:
             make_pull_object_fn_protobuf(self.silo.PullObject, *where),
             make_confirm_message_received_fn_protobuf(self.silo.ConfirmMessageReceived, *where),
             return_type=Message,
-            max_time=0.1,
+            max_time=60.0,
         )
         message.metadata.__dict__["_message_id"] = tree.object_id
         return message
@@ -263,19 +264,24 @@ def test_what_is_handed_out_goes_while_nobody_pushes(monkeypatch: pytest.MonkeyP
 
 
 def test_a_pull_is_held_until_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "HOLD", 5.0)
+    monkeypatch.setattr(whole, "HOLD", 60.0)
     link = Link(True, monkeypatch)
     link.push()
     link.take()
-    timer = threading.Timer(0.2, link.push)
-    # Its own bag is the server's meanwhile; the pull was sent before.
+
+    def push() -> None:
+        wait_until(lambda: link.news.waiting)
+        # Its own bag is the server's meanwhile; the pull was sent before.
+        link.push()
+
+    pushing = threading.Thread(target=push)
     request = PullMessagesRequest(node=Node(node_id=link.node), message_ids=[whole.MARK])
-    timer.start()
+    pushing.start()
     began = time.monotonic()
     response = link.silo.PullMessages(request)
-    assert 0.1 < time.monotonic() - began < 4
+    assert time.monotonic() - began < 30
     assert response.messages_list
-    timer.join()
+    pushing.join()
 
 
 def test_news_are_for_whom_they_are_and_waiting_has_an_end(
@@ -298,10 +304,12 @@ def test_news_are_for_whom_they_are_and_waiting_has_an_end(
 
 def test_a_node_whose_pull_was_held_asks_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    pace = Pace()
-    monkeypatch.setattr("time.sleep", waited.append)
+    now = 0.0
+    clock = SimpleNamespace(sleep=waited.append, monotonic=lambda: now)
+    monkeypatch.setattr(internals, "time", clock)
     monkeypatch.setattr(whole.BAG, "held", True)
-    pace.slept -= 1.0
+    pace = Pace()
+    now += 1.0
     pace.sleep(3)
     assert not waited
     # A server that says so and did not hold it is asked no more often than others.

@@ -103,7 +103,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, log_level="error", ws="none"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    wait_for_port(port, 10)
+    wait_for_port(port, 120)
     state = factory.state()
     state.set_node_id(1)
     ask = Ask(Columns(), 1, town.agreed.fingerprint, "fedfair", training="one")
@@ -114,7 +114,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 def work(node: Node) -> None:
     runtime = Runtime(node.port, SECRET)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while not (kind := runtime.claim()):
         assert time.monotonic() < deadline
     with runtime.alive():

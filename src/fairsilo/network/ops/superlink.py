@@ -33,7 +33,7 @@ KEEP = 75.0
 """Seconds that a silo's connection stays open without a request."""
 CLIENTS = 1000
 """Connections at once; more are told to come again."""
-LEAVING = 10.0
+LEAVING = 30.0
 """Seconds that the SuperLink of a command that was killed has to end."""
 DAY = 86400.0
 """Seconds between two warnings of a certificate that ends."""
