@@ -31,8 +31,8 @@ NEW_ADDRESS = """\
   - every silo writes superlink = "{address}" into its silo.toml and starts its program again"""
 ALONE = """\
   - behind masks, silos refuse to count the rows again that they counted with or without {who}: the
-    difference would be that one's. The next run needs new rows in every silo that stays, or another
-    silo that comes or goes at the same time, or `recount`, by which all agree to show it"""
+    difference would be that one's. The next run needs new rows in every silo that stays, or a
+    second silo that comes or goes likewise, or `recount`, by which all agree to show it"""
 
 
 def keygen(

@@ -130,7 +130,8 @@ def demo(
     with processes(folder / "logs") as group:
         start_all(space, group, watch=watch)
         watch({"event": "up"})
-        run_and_follow(space, RunConfig(out=out), watch, lambda: group.alive("superlink"))
+        config = RunConfig(out=out, wait=PATIENCE)
+        run_and_follow(space, config, watch, lambda: group.alive("superlink"))
     if space.agreed.spec.own_models:
         return None
     watch({"event": "comparing"})
