@@ -201,6 +201,20 @@ def test_another_version_or_code_is_named_before_anything_is_asked(
     assert post.traffic.exchanges == 1
 
 
+def test_what_is_wrong_with_several_silos_is_said_once(tmp_path: Path) -> None:
+    """Where the coordinator was upgraded and nobody else was."""
+    town = make_town(tmp_path / "town", rounds=1)
+
+    def change(name: str, exchange: int, record: Record) -> Record | Fault | None:
+        about = json.loads(bytes(record["content"])) | {"fairsilo": "0.0.1"}
+        return None if name == "silo2" else {**record, "content": json.dumps(about).encode()}
+
+    told = r"^nothing was asked yet: silos silo0, silo1, silo3: each has fairsilo 0\.0\.1 [^;]*$"
+    post = TownTransport(town, change)
+    with pytest.raises(FairSiloError, match=told):
+        coordinate(town.agreed, post, "1", CONFIG, tmp_path / "out", lambda event: None)
+
+
 @pytest.mark.slow
 def test_an_edited_file_after_an_earlier_run_comes_before_the_refusals_it_causes(
     tmp_path: Path,

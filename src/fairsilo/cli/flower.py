@@ -138,7 +138,7 @@ def register(folder: Folder = Path()) -> None:
 
     space = Workspace(folder)
     register_all(space)
-    print(f"registered: {', '.join(space.agreed.names)}")
+    print(f"registered: {', '.join(one.name for one in space.agreed.parties)}")
 
 
 @app.command()

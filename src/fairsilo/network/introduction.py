@@ -70,8 +70,18 @@ def introductions(
         if fits is False:
             wrong[name] = why
     if wrong:
-        told = "; ".join(f"silo {name} {why}" for name, why in wrong.items())
-        raise FairSiloError(f"nothing was asked yet: {told}")
+        raise FairSiloError(f"nothing was asked yet: {_together(wrong)}")
+
+
+def _together(wrong: dict[str, str]) -> str:
+    """What is wrong with whom; once where it is the same with several, as after an upgrade."""
+    found: dict[str, list[str]] = {}
+    for name, why in wrong.items():
+        found.setdefault(why, []).append(name)
+    return "; ".join(
+        f"silo {names[0]} {why}" if len(names) == 1 else f"silos {', '.join(names)}: each {why}"
+        for why, names in found.items()
+    )
 
 
 def misfit(agreed: FederationFile, name: str, about: dict[str, Any]) -> str:
