@@ -124,11 +124,16 @@ def test_a_witness_that_waits_leaves_all_silos_idle_and_is_not_one_of_them() -> 
     state = standing(
         {"time": 1.0, **event}
         for event in (
-            {"event": "started", "silos": ["a", "b"], "about": {"secure": True}},
+            {
+                "event": "started",
+                "silos": ["a", "b"],
+                "about": {"secure": True, "witnesses": ["w"]},
+            },
             {"event": "asking", "silos": ["a", "b"], "kind": "x", "number": 1, "phase": "set-up"},
             {"event": "approval", "silos": ["w"], "busy": []},
         )
     )
+    assert parts(state, False, False)["#silos"].count("a witness, who signs") == 1
     assert {name: one["state"] for name, one in state["silos"].items()} == {
         "a": IDLE, "b": IDLE, "w": WAITS,
     }  # fmt: skip

@@ -108,6 +108,7 @@ def about(agreed: FederationFile, audits: bool) -> dict[str, Any]:
         "model": agreed.model,
         "limit": limit if agreed.spec.limited else None,
         "secure": agreed.secure_aggregation,
+        "witnesses": [one.name for one in agreed.witnesses],
         "dp": None if agreed.dp is None else agreed.dp.epsilon,
         "fairsilo": __version__,
         "code": code_digest(),

@@ -175,11 +175,13 @@ def _silos(state: State, how: str) -> Html:
         return paragraph(
             "All clients are in this process." if state["rounds"] else "Not yet known."
         )
-    own = state["about"].get("code")
-    return el("ul", *(_silo(n, one, own, how) for n, one in state["silos"].items()), class_="silos")
+    about = state["about"]
+    return el(
+        "ul", *(_silo(n, one, about, how) for n, one in state["silos"].items()), class_="silos"
+    )
 
 
-def _silo(name: str, one: Mapping[str, Any], own: str | None, how: str) -> Html:
+def _silo(name: str, one: Mapping[str, Any], about: Mapping[str, Any], how: str) -> Html:
     mark, said = BADGES.get(str(one.get("state")), ("plain", str(one.get("state"))))
     if one.get("fits") is False:
         mark, said = "bad", "does not fit"
@@ -188,11 +190,15 @@ def _silo(name: str, one: Mapping[str, Any], own: str | None, how: str) -> Html:
     code = one.get("code")
     version = f"fairsilo {one['fairsilo']}" if one.get("fairsilo") else "version not known"
     if code:
-        version += ", the coordinator's code" if code == own else f", other code ({code[:8]})"
+        same = code == about.get("code")
+        version += ", the coordinator's code" if same else f", other code ({code[:8]})"
     since = one.get("since")
     return el(
         "li",
         el("h3", name, el("span", said, class_=f"badge {mark}")),
+        el("p", "a witness, who signs the questions")
+        if name in about.get("witnesses", ())
+        else None,
         el("p", one["why"]) if one.get("why") else None,
         el("p", *_ago(said, since)) if how == "running" and since else None,
         el("p", version),
