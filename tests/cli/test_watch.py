@@ -46,7 +46,7 @@ def test_a_training_is_watched_until_control_c(loans: pd.DataFrame, tmp_path: Pa
         with urllib.request.urlopen(f"{found[1]}report.html") as report:
             assert b"How training went" in report.read()
         child.send_signal(signal.SIGINT)
-        assert child.wait(timeout=30) == 0
+        assert child.wait(timeout=120) == 0
     finally:
         child.kill()
         child.stdout.close()

@@ -62,14 +62,14 @@ app = ServerApp()
 @app.main()
 def main(grid, context):
     asked = [
-        Message(RecordDict(), dst_node_id=node, message_type="query", ttl=100.0)
+        Message(RecordDict(), dst_node_id=node, message_type="query", ttl=210.0)
         for node in grid.get_node_ids()
     ]
     told = [
         reply.error.reason
         if reply.has_error()
         else reply.content.config_records["loot"]["key"]
-        for reply in grid.send_and_receive(asked, timeout=90)
+        for reply in grid.send_and_receive(asked, timeout=200)
     ]
     out = Path(context.run_config["out"])
     out.with_suffix(".part").write_text(json.dumps(told))
@@ -77,7 +77,7 @@ def main(grid, context):
 """
 
 
-def attack(space: Workspace, folder: Path, patience: float = 150.0) -> list[str]:
+def attack(space: Workspace, folder: Path, patience: float = 300.0) -> list[str]:
     """Build the app, submit it to the SuperLink; what its server got from the silos."""
     app, out = folder / "stranger-app", folder / "told.json"
     (app / "stranger").mkdir(parents=True)

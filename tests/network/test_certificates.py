@@ -189,4 +189,4 @@ def test_a_silo_that_meets_an_ended_certificate_says_so(
             assert any("the SuperLink's certificate has ended" in line for line in child.stderr)
         finally:
             child.terminate()
-            child.communicate(timeout=30)
+            child.communicate(timeout=120)

@@ -42,7 +42,7 @@ from fairsilo.solver import Status
 from tests.network.silos import TownTransport, make_town, train
 
 CONFIG = {
-    "wait": 0.0, "wait_lost": 60.0, "timeout": 1.0, "audit": "", "columns": "", "resume": False,
+    "wait": 0.0, "wait_lost": 600.0, "timeout": 1.0, "audit": "", "columns": "", "resume": False,
     "baseline": False, "introduce": False, "start_from": "",
 }  # fmt: skip
 

@@ -131,7 +131,7 @@ def test_a_silos_health_is_its_processes_its_contact_and_what_left(tmp_path: Pat
         assert re.search(r"has not answered for \d+ s", look().problems[0])
         contact.touch()
         children[1].process.kill()
-        children[1].process.wait(10)
+        children[1].process.wait(60)
         children[1].look()
         found = look()
         assert found.problems == ["the worker ended (signal 9)"]
@@ -139,7 +139,7 @@ def test_a_silos_health_is_its_processes_its_contact_and_what_left(tmp_path: Pat
     finally:
         for child in children:
             child.process.kill()
-            child.process.wait(10)
+            child.process.wait(60)
             child.close()
 
 

@@ -273,7 +273,7 @@ def test_the_passphrase_is_asked_for_at_a_terminal(work: Path, tmp_path: Path) -
         told, _ = child.communicate(timeout=60)
     finally:
         child.kill()
-        child.wait(10)
+        child.wait(60)
         for one in (keyboard, terminal):
             os.close(one)
     assert child.returncode == 0, told

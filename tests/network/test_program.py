@@ -98,7 +98,7 @@ def test_a_silos_program_runs_once(space: Workspace) -> None:
 def test_both_causes_of_a_rejection_are_told() -> None:
     """Flower has the same words for a key that it does not know and for one that is connected."""
     child = Child("SuperNode", [sys.executable, "-c", f"raise SystemExit({REJECTED})"], {})
-    child.process.wait(10)
+    child.process.wait(60)
     child.look()
     child.close()
     assert "the SuperLink does not know this silo's key" in child.why
@@ -112,14 +112,14 @@ def test_a_child_that_ends_soon_is_started_later_each_time(
     first = child.process.pid
     delays = []
     for _ in range(2):
-        child.process.wait(10)
+        child.process.wait(60)
         child.look()
         delays.append(child.delay)
         child.due = 0.0
         child.look()
     assert delays == [1.0, 2.0]
     assert child.process.pid != first
-    child.process.wait(10)
+    child.process.wait(60)
     child.close()
     assert "the worker ended (exit code 1); it is started again in 2 s" in capfd.readouterr().err
 
@@ -135,14 +135,14 @@ def test_a_port_that_somebody_took_meanwhile_is_left_to_him() -> None:
         make_way(node, worker)
         assert node.arguments == worker.arguments == made[0]
         node.process.kill()
-        node.process.wait(10)
+        node.process.wait(60)
         node.look()
         make_way(node, worker)
         assert node.arguments == worker.arguments
         *begin, another, more = node.arguments
         assert [*begin, port, more] == made[0]
         assert another != port
-        assert worker.process.wait(10) == -signal.SIGTERM
+        assert worker.process.wait(60) == -signal.SIGTERM
         node.due = 0.0
         node.look()
         # Up again: nothing more happens.
@@ -155,7 +155,7 @@ def test_a_port_that_somebody_took_meanwhile_is_left_to_him() -> None:
 
 def test_a_worker_that_cannot_run_ends_the_program() -> None:
     child = Child("worker", [sys.executable, "-c", "raise SystemExit(2)"], dict(os.environ), 2)
-    child.process.wait(10)
+    child.process.wait(60)
     with pytest.raises(FairSiloError, match="the worker cannot run"):
         child.look()
     child.close()

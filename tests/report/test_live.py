@@ -71,7 +71,7 @@ def test_a_silo_dies_on_screen_and_comes_back(browser: Browser, tmp_path: Path, 
         away = "document.querySelector('.silo.is-unsure')"
         assert browser.eval(f"{away}.innerText").startswith("silo1\naway\n")
         assert "is not connected" in browser.eval(f"{away}.innerText")
-        assert "waiting for up to 60 s (--wait-lost)" in text(browser)
+        assert "waiting for up to 600 s (--wait-lost)" in text(browser)
         others = "[...document.querySelectorAll('.silo.is-good .badge')].map(b => b.innerText)"
         # They have answered.
         assert browser.eval(others) == ["idle"] * 3
