@@ -1,4 +1,5 @@
-"""A server under a witness that would have the past twice: each question of LCO has one answer.
+"""A server under a witness that would have the past twice: each question of LCO has one answer, and
+what follows a sum follows it once.
 
 The multipliers of LCO live in the silos. Were they forgotten between two runs, one signed question
 would be answered twice, with them and without.
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairsilo.errors import FairSiloError
 from fairsilo.network import witness
 from fairsilo.network.account import asked_of, heard, packed, unpacked
 from fairsilo.network.client import reply_to
@@ -142,3 +144,47 @@ def test_a_sum_at_one_point_is_not_taken_for_a_sum_at_another(
     assert len(tries) == witness.TRIES
     assert (case.folder / "journal" / "head.json").read_bytes() == head
     assert not reply_to(record, str(town.settings("witness0")), {}, post.run)["refused"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guarded", [False, True])
+def test_what_follows_is_signed_once(
+    guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has the sum of a round and the next round signed. It goes back by that sum, says
+    that two silos are lost in it, and would have their rows counted out instead."""
+    restart_witnesses()
+    town = make_town(tmp_path / "town", silos=7, rows=700, watched=1, rounds=4)
+
+    class Ending(TownTransport):
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            found = super().exchange(letters, timeout)
+            if letters.get("witness0", {}).get("ask.number") == 5:
+                raise Stopped
+            return found
+
+    with pytest.raises(Stopped):
+        train(town, Ending(town), tmp_path / "journal")
+    max((tmp_path / "journal").glob("*.safetensors")).unlink()
+    honest = witness.Case.sign
+
+    def forgetful(case: witness.Case, *given: Any) -> bytes:
+        case.state["signed"].clear()
+        return honest(case, *given)
+
+    if not guarded:
+        monkeypatch.setattr(witness.Case, "sign", forgetful)
+
+    class Losing(TownTransport):
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            if any(letters[name].get("step") == "masked" for name in letters):
+                self.absent = town.agreed.names[5:]
+            return super().exchange(letters, timeout)
+
+    post = Losing(town, run="2")
+    if guarded:
+        with pytest.raises(FairSiloError, match="another one was signed differs"):
+            train(town, post, tmp_path / "journal", resume=True)
+        return
+    run, _ = train(town, post, tmp_path / "journal", resume=True)
+    assert run.client_names == town.agreed.names[:5]

@@ -54,6 +54,12 @@ def read_parquet(path: Path, asked: Asked) -> dict[str, Any]:
     return {name: _finished(columns.pop(name)) for name in places}
 
 
+def every_batch(path: Path) -> Iterator[pa.RecordBatch]:
+    """All cells of all columns, block by block."""
+    with _opened(path) as file:
+        yield from file.iter_batches(BLOCK, use_threads=False)
+
+
 @contextmanager
 def _opened(path: Path, coded: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     try:

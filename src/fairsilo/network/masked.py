@@ -132,8 +132,7 @@ def _step(
         vector, spoiled = sendable(answer(settings, agreed, ask, memory))
         words = session.masked(record["round"], vector, question=ask.digest(), spoiled=spoiled)
         # Only now, when no earlier round can be opened any more; of the rows that it is about.
-        # Whether training rows changed must not show where they are private.
-        memory["rows"] = str(memory["table" if agreed.dp is None else "test"])
+        memory["rows"] = str(memory["guarded"])
         memory["moving"] = ask.question.moving
         memory["point"] = "" if agreed.dp is not None else point_of(agreed, ask)
         memory["opened"] = opens_counts(ask.question)

@@ -16,8 +16,11 @@ import pandas as pd
 from fairsilo.arrays import Floats, Ints
 from fairsilo.data.columns import column, distinct
 from fairsilo.data.declared_rows import declared_rows, parts_of
+from fairsilo.data.dialect import Dialect
+from fairsilo.data.row_hashes import Hashes, of_file, of_frame
 from fairsilo.data.sample import build_labels
 from fairsilo.data.schema import Schema
+from fairsilo.data.table import read_table
 from fairsilo.data.weights import declared_weights, weightless, weighty
 from fairsilo.network.federation_file import FederationFile
 from fairsilo.network.settings import Settings
@@ -72,10 +75,33 @@ def _part(
     return Part(y[chosen], s[chosen], np.zeros((len(rows), 0)), rows, own)
 
 
-def digest_of(frame: pd.DataFrame) -> str:
-    """Of all rows in their order."""
-    rows = pd.util.hash_pandas_object(frame, index=False).to_numpy()
-    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
+def digests_of(settings: Settings, frame: pd.DataFrame, agreed: FederationFile) -> tuple[str, str]:
+    """By what all rows are known again, in their order; and those of which exact sums are opened.
+
+    These are, under differential privacy, the test rows: whether others changed must not show. They
+    stay the same rows in another order, as a query may give them, and where the federation file
+    names fewer columns, classes or groups: else the same counts would pass for others.
+    """
+    hashes = _hashes_of(settings, frame)
+    guarded = hashes
+    if agreed.dp is not None:
+        assert agreed.split is not None
+        guarded = hashes[parts_of(frame, agreed.split) == 1]
+    return _digest(hashes), _digest(np.sort(guarded))
+
+
+def _hashes_of(settings: Settings, frame: pd.DataFrame) -> Hashes:
+    """A number for each row; `frame`: what a database gave, and some columns of a file."""
+    if settings.data is None:
+        return of_frame(frame)
+    dialect = Dialect(settings.sep, settings.decimal, settings.thousands)
+    if settings.data.is_file():
+        return of_file(settings.data, dialect)
+    return of_frame(read_table(settings.data, dialect=dialect))
+
+
+def _digest(hashes: Hashes) -> str:
+    return hashlib.sha256(hashes.astype("<u8").tobytes()).hexdigest()
 
 
 def file_digest(settings: Settings) -> str | None:

@@ -24,7 +24,7 @@ from fairsilo.network.encoding import encoder_of
 from fairsilo.network.federation_file import SET_UP, FederationFile
 from fairsilo.network.ledger import count, read, same_table, spend
 from fairsilo.network.own_models import load_memory, load_own, save_memory, save_own
-from fairsilo.network.rows import digest_of, file_digest, split_rows, weightless_of
+from fairsilo.network.rows import digests_of, file_digest, split_rows, weightless_of
 from fairsilo.network.settings import Settings
 from fairsilo.network.signed import require_signatures
 from fairsilo.network.table import read_rows
@@ -74,8 +74,7 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
         if not count(settings.ledger, _training(settings, ask), ask.kind, most, ask.number):
             raise Refusal(f"a training is answered at most {most} questions of kind {ask.kind!r}")
     opened = _open(settings, agreed, ask, memory)
-    # Whether training rows changed must not show where they are private.
-    audited.admit(settings, ask, opened.table if agreed.dp is None else opened.test)
+    audited.admit(settings, ask, opened.guarded)
     silo = opened.silo
     if ask.encoded and "compared" not in memory:
         memory["compared"] = True
@@ -155,11 +154,11 @@ def _private(
 
 @dataclass(frozen=True, eq=False)
 class _Opened:
-    """A silo's rows as one question needs them, and by what they are known again."""
+    """A silo's rows as one question needs them, and by what they are known (`digests_of`)."""
 
     silo: Silo
     table: str
-    test: str
+    guarded: str
     remarks: tuple[str, ...]
     """What the owner is told of the rows."""
 
@@ -185,7 +184,7 @@ def _open(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory) 
         opened = _encoded(rows, agreed, ask, cells)
         _KEPT[place] = (made_from, opened)
     _unchanged(settings, agreed, ask, opened.table, memory)
-    memory["test"] = opened.test
+    memory["guarded"] = opened.guarded
     shared = agreed.trains.shared or ask.purpose == AUDIT
     opened.silo.min_cell = settings.minimum_cell if shared else 0
     opened.silo.answers = columns_of(settings, agreed)
@@ -197,7 +196,7 @@ def _read(settings: Settings, agreed: FederationFile, cells: Ints | None) -> _Op
     train, test = split_rows(frame, agreed, agreed.pooled_schema(cells))
     silo = Silo(train, test, index=agreed.names.index(settings.name))
     remarks = weightless_of(len(frame), train, test, agreed)
-    return _Opened(silo, digest_of(frame), digest_of(test.frame), remarks)
+    return _Opened(silo, *digests_of(settings, frame, agreed), remarks)
 
 
 def _encoded(rows: _Opened, agreed: FederationFile, ask: Ask, cells: Ints | None) -> _Opened:
