@@ -28,7 +28,7 @@ from fairsilo.network.rows import digests_of, file_digest, split_rows, weightles
 from fairsilo.network.settings import Settings
 from fairsilo.network.signed import require_signatures
 from fairsilo.network.table import read_rows
-from fairsilo.network.units import odd_columns, sentence
+from fairsilo.network.units import remarks_of
 from fairsilo.network.wire import Ask, Memory, Refusal
 from fairsilo.predictor.base import HALF
 from fairsilo.question import QUESTIONS, Evaluate, Part, Problem, Question, Silo, Unfit
@@ -78,7 +78,8 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
     silo = opened.silo
     if ask.encoded and "compared" not in memory:
         memory["compared"] = True
-        memory[REMARKS] = [*opened.remarks, *_odd(agreed, ask, silo.train)]
+        encoder = encoder_of(agreed.pooled_schema(cells_of(agreed, ask)), ask.scalings)
+        memory[REMARKS] = [*opened.remarks, *remarks_of(encoder, silo.train.frame)]
     if agreed.dp is not None and question.private:
         return _private(settings, agreed, problem, ask, silo, memory)
     if agreed.dp is None and _too_small(settings, agreed, problem, ask, silo.train):
@@ -90,6 +91,8 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
         vector = question.answer(problem, silo)
     except Unfit as error:
         raise Refusal(str(error)) from None
+    except Exception as error:
+        return _failed(agreed, question.length(problem), error)
     if silo.memory != known:
         save_memory(settings, ask, silo.memory)
     if silo.own is not None and ask.kind in agreed.asks:
@@ -98,6 +101,14 @@ def answer(settings: Settings, agreed: FederationFile, ask: Ask, memory: Memory)
         save_own(settings, agreed, ask, posed, silo.own)
     audited.note_trained(settings, ask)
     return vector
+
+
+def _failed(agreed: FederationFile, length: int, error: Exception) -> Floats:
+    """A question may be such that it fails on some rows only: behind masks the sum alone tells."""
+    if not agreed.secure_aggregation:
+        raise error
+    logging.getLogger("flwr").error("fairsilo: the question had no answer", exc_info=error)
+    return np.full(length, np.nan)
 
 
 def problem_of(agreed: FederationFile, ask: Ask) -> Problem:
@@ -206,17 +217,6 @@ def _encoded(rows: _Opened, agreed: FederationFile, ask: Ask, cells: Ints | None
         encoder = encoder_of(agreed.pooled_schema(cells), ask.scalings)
         train, test = (replace(part, x=encoder.encode(part.frame)) for part in (train, test))
     return replace(rows, silo=Silo(train, test, index=rows.silo.index))
-
-
-def _odd(agreed: FederationFile, ask: Ask, train: Part) -> list[str]:
-    """What the owner is told of columns in other units; the log, which stays here, has numbers."""
-    encoder = encoder_of(agreed.pooled_schema(cells_of(agreed, ask)), ask.scalings)
-    odd = odd_columns(encoder, train.frame)
-    for name, all_, own in odd:
-        logging.getLogger("flwr").warning(
-            "fairsilo: %s (mean %.4g, spread %.4g)", sentence(name, all_), own.mean, own.scale
-        )
-    return [sentence(name, all_) for name, all_, _ in odd]
 
 
 def keep_purpose(purpose: object, agreed: FederationFile, memory: Memory) -> None:

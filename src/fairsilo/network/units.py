@@ -6,6 +6,8 @@ compares its own training rows with them, for its owner; nothing of it leaves.
 
 from __future__ import annotations
 
+import logging
+
 import pandas as pd
 
 from fairsilo.data.encoder import Encoder, EncoderSums, Scaling
@@ -17,6 +19,16 @@ in kilograms, lies sqrt(3) away; of N silos sqrt(N - 1)."""
 WIDE = 5.0
 """How many times wider or narrower than the federation's the silo's spread is. It is what the three
 others see: their own spread is a small part of all silos'."""
+
+
+def remarks_of(encoder: Encoder, frame: pd.DataFrame) -> list[str]:
+    """What the owner is told of such columns; the log, which stays with the silo, has numbers."""
+    odd = odd_columns(encoder, frame)
+    for name, all_, own in odd:
+        logging.getLogger("flwr").warning(
+            "fairsilo: %s (mean %.4g, spread %.4g)", sentence(name, all_), own.mean, own.scale
+        )
+    return [sentence(name, all_) for name, all_, _ in odd]
 
 
 def odd_columns(encoder: Encoder, frame: pd.DataFrame) -> list[tuple[str, Scaling, Scaling]]:

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from fairsilo.arrays import Floats, Ints
-from fairsilo.coded import Coded, values_of
+from fairsilo.coded import Coded, Table, values_of
 from fairsilo.model.scores import linear_scores, probabilities_of, slopes_of
 from fairsilo.question.base import Problem, Question, Silo, Unfit, fitting
 from fairsilo.question.plausible import NOTHING, Known
@@ -62,8 +62,7 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
     def answer(self, problem: Problem, silo: Silo) -> Floats:
         """Of the silo's training rows."""
         part, maps = silo.rows(problem, self.rest), self.maps()
-        assert isinstance(part.x, Coded)
-        values = values_of(part.x)
+        values = values_of(fitting_columns(self.widths, part.x))
         # A row without a column of a feature (blank) is in no cell of it.
         places = {k: np.append(own, SIDE)[values[k]] for k, own in maps.items()}
         p = probabilities_of(linear_scores(self.theta, part.x, problem.classes))
@@ -91,3 +90,10 @@ class Crossings(Question, kind="crossings", moving=True, additive=True):
         """No curvature is negative."""
         sums = vector.reshape(-1, 2, problem.model.outputs * SIDE**2)
         return "a curvature is negative" if (sums[:, 1] < -1e-6).any() else ""
+
+
+def fitting_columns(widths: Floats, x: Table) -> Coded:
+    """The rows, if these are the features' widths: with others only some rows would fit."""
+    if not isinstance(x, Coded) or widths.tolist() != [own for _, own in x.layout.categories]:
+        raise Unfit("the features do not have the encoder's columns")
+    return x
