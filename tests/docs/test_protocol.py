@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 import fairsilo.method  # noqa: F401  # methods have questions of their own
 from fairsilo.fairness import Dgeo
@@ -15,6 +17,7 @@ from fairsilo.network import chain, follows, signed, wire, witness
 from fairsilo.network.account import account
 from fairsilo.network.aggregate import Collected
 from fairsilo.network.audit_columns import Answers
+from fairsilo.network.client import reply_to
 from fairsilo.network.federation_file import LATER
 from fairsilo.network.ledger import TRAININGS
 from fairsilo.network.masked import STEPS
@@ -22,6 +25,7 @@ from fairsilo.network.secure import AHEAD
 from fairsilo.question import QUESTIONS, Counts, Evaluate, Local, Problem, Round
 from fairsilo.secagg import Transcript, bundle, keys, ring, shamir
 from fairsilo.solver import Newton
+from tests.network.silos import TownTransport, make_town, restart_witnesses, train
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 VECTORS = json.loads((Path(__file__).parents[1] / "secagg" / "vectors.json").read_text())
@@ -51,6 +55,30 @@ def test_every_field_of_a_question_and_of_an_account_is_there() -> None:
     ask = wire.Ask(Counts(), 1, "fingerprint", "fedfair")
     told = account(ask, "1", Collected(np.zeros(1), ("NAME",), {}), {}, made)
     assert [name for name in told if f"`{name}`" not in PAGE] == []
+
+
+@pytest.mark.slow
+def test_every_key_of_every_message_of_a_training_is_there(tmp_path: Path) -> None:
+    """Of letters and replies, with masks under a witness and in the clear."""
+    keys: set[str] = set()
+
+    class Noting(TownTransport):
+        def exchange(self, letters: Any, timeout: float) -> Any:
+            found = super().exchange(letters, timeout)
+            keys.update(*letters.values(), *found.values())
+            return found
+
+    restart_witnesses()
+    for folder, values in {"masks": {"watched": 1}, "clear": {"secure_aggregation": False}}.items():
+        town = make_town(tmp_path / folder, silos=3, rows=450, rounds=1, **values)  # type: ignore[arg-type]
+        train(town, Noting(town), tmp_path / f"{folder}-journal")
+    settings = str(town.settings("silo0"))
+    greeted = reply_to({"version": wire.VERSION, "step": "introduce"}, settings, {}, "1")
+    keys |= {*greeted, *json.loads(greeted["content"])}
+    named = {key.removeprefix("ask.").removeprefix("question.") for key in keys}
+    named = {"account.vector NAME" if "vector silo" in key else key for key in named}
+    assert {"answers", "vector", "declared", "account.about", "confirmed", "theta"} <= named
+    assert [key for key in sorted(named) if f"`{key}" not in PAGE] == []
 
 
 def test_every_step_and_label_is_there() -> None:
