@@ -6,6 +6,7 @@ columns are read, and as what), and no row's number on other rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,15 @@ def of_file(path: Path, dialect: Dialect) -> Hashes:
 
 def of_frame(frame: pd.DataFrame) -> Hashes:
     """Of the rows that a database gave."""
-    columns = (pa.array([_text(cell) for cell in frame[name]], pa.string()) for name in frame)
+    columns = (pa.array(map(_text, frame[name].tolist()), pa.string()) for name in frame)
     return _combined(columns, len(frame))
 
 
 def _text(cell: Any) -> str | None:
     """The same of a whole number whatever else its column holds, which makes it a float or not."""
-    if pd.isna(cell):
-        return None
-    whole = isinstance(cell, float | np.floating) and float(cell).is_integer()
-    return str(int(cell) if whole else cell)
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else None if math.isnan(cell) else str(cell)
+    return None if cell is None or cell is pd.NaT or cell is pd.NA else str(cell)
 
 
 def _texts(column: pa.Array) -> pa.Array:
