@@ -137,6 +137,23 @@ def test_rows_with_weights_are_paired_by_them(
     )
 
 
+def test_of_runs_with_and_without_weights_it_is_said_how_rows_count(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    loans.assign(times=[1 + k % 4 for k in range(len(loans))]).to_csv(
+        tmp_path / "loans.csv", index=False
+    )
+    trained(quick, "with", "--split", "part", "--weight", "times")
+    trained(quick, "without", "--split", "part", "--drop", "times")
+    for runs, how in (
+        (("with", "without"), "by the weights of with"),
+        (("without", "with"), "once each, as for without"),
+    ):
+        said = " ".join(quick("diff", *runs, "--out", "diff.html").stdout.split())
+        assert f"test rows, which count {how}" in said
+        assert f"which count {how}" in (tmp_path / "diff.html").read_text()
+
+
 def test_runs_over_a_network_are_paired_on_rows_that_are_here(
     quick: Program, loans: pd.DataFrame, tmp_path: Path
 ) -> None:

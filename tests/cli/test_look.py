@@ -57,8 +57,11 @@ def test_everything_is_said_at_once(quick: Program, messy: Path) -> None:
         "this table can be trained on", "(none)", "date",
     ):  # fmt: skip
         assert words in done.stdout, words
+    assert "same as group" not in done.stdout
+    assert " predicts " in next(one for one in done.stdout.splitlines() if "│ decision" in one)
     page = (messy.parent / "look.html").read_text()
     assert "can be trained" in page
+    assert "predicts the label</td>" in page
     assert "--split fold" in page
 
 

@@ -21,7 +21,9 @@ def test_json_and_silence(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == json.loads((tmp_path / "run" / "metrics.json").read_text())
     done = quick(*TRAIN, "--quiet")
-    assert (done.stdout, done.stderr) == ("run\n", "")
+    assert done.stdout == "run\n"
+    assert "fairsilo: warning: the model sees the group (group): trained without" in done.stderr
+    assert "sees the group" not in quick(*TRAIN, "--quiet", "--drop-group").stderr
     loans.assign(id=[f"P{k}" for k in range(len(loans))]).to_csv(tmp_path / "new.csv", index=False)
     predict = ("predict", "--model", "run", "--data", "new.csv", "--out", "s.csv")
     assert quick(*predict, "--keep", "id,client").returncode == 0
@@ -29,6 +31,17 @@ def test_json_and_silence(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
     assert scores.columns.tolist()[:3] == ["id", "client", "predicted"]
     assert scores["id"].tolist() == [f"P{k}" for k in range(len(loans))]
     assert "no column 'ids'" in quick(*predict, "--keep", "ids").stderr
+
+
+@pytest.mark.parametrize("how", ["--quiet", "--json"])
+def test_silence_hides_no_copy_of_the_group_and_no_limit_that_idles(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path, how: str
+) -> None:
+    loans.assign(sex=loans["group"] + "!").to_csv(tmp_path / "loans.csv", index=False)
+    said = quick(*TRAIN, how, "--epsilon", "9").stderr
+    assert "warning: no limit binds" in said
+    assert "warning: column 'sex' says the same as the group, column 'group'" in said
+    assert "--drop sex" in said
 
 
 @pytest.mark.parametrize("how", ["--quiet", "--json"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import fairsilo
+from fairsilo.cli import program
 from fairsilo.cli.show import _constraints
 from fairsilo.fairness.words import spelled
 from tests.cli.conftest import Program
@@ -45,6 +47,15 @@ def test_numbers_are_named_with_their_column(
     model = ("--model", "run/model.safetensors", "--data", "banks/silo0.csv", "--out", "s.csv")
     assert quick("predict", *model).returncode == 0
     assert "is not an address" in quick(*TRAIN, "--data", "banks", "--mlflow", "notauri").stderr
+
+
+def test_every_argument_and_option_is_explained() -> None:
+    commands: list[Any] = [program()]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        for one in command.params:
+            assert one.help or one.hidden, f"{command.name} {one.name}"
+    assert len(commands) > 30
 
 
 def test_an_audit_says_what_it_found() -> None:

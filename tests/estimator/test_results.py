@@ -74,11 +74,29 @@ def test_a_run_folder_a_report_and_a_card_of_rows_that_were_held_back(tmp_path: 
     assert any("looks better than it is" in note for note in metrics["notes"])
     assert page.html == (tmp_path / "run" / "report.html").read_text()
     assert page._repr_html_().startswith("<iframe")
-    assert clf.card(rows.X[test], rows.y[test], **held).startswith("#")
+    card = clf.card(rows.X[test], rows.y[test], **held)
+    assert card.startswith("# Model card: label\n")
+    assert "\n220 training rows of" in card
+    assert "and \N{EN DASH} as the average" not in card
     with pytest.raises(ValueError, match="which training never saw"):
         clf.report(rows.X[test], ["new"] * 80, **held)
     with pytest.raises(ValueError, match="its report in its folder"):
         again.report(rows.X[test], rows.y[test], **held)
+
+
+def test_y_keeps_its_name_and_the_chosen_threshold_is_told(tmp_path: Path) -> None:
+    y = T.y.rename("approved")
+    clf = FedFairClassifier(0.5, decide_at="share=0.2").fit(T.X, y, **T.extra)
+    assert 0 < clf.decide_at_ < 1
+    assert (clf.predict(T.X) == clf.classes_[1]).mean() == pytest.approx(0.2, abs=0.02)
+    assert clf.card(T.X, y, **T.extra).startswith("# Model card: approved\n")
+    clf.save(tmp_path / "run")
+    assert fairsilo.load(tmp_path / "run").decide_at_ == clf.decide_at_
+    # A name that is a column's stays the column's.
+    named = FedFairClassifier(0.5).fit(T.X, y.rename(T.X.columns[0]), **T.extra)
+    assert named.decide_at_ == 0.5
+    grouped = FedFairClassifier(0.5).fit(T.X, y.rename("group"), **T.extra)
+    np.testing.assert_array_equal(grouped.coef_, named.coef_)
 
 
 def test_a_column_that_gives_the_label_away_is_named() -> None:

@@ -40,6 +40,18 @@ def test_a_useful_model_is_not_called_names() -> None:
     assert worth(even, ("a", "b", "c"), common=0)["constant"] == pytest.approx(1 / 3)
 
 
+def test_of_several_classes_one_that_is_compared_must_be_found() -> None:
+    counts = np.array([[[300, 10, 0], [10, 300, 0], [20, 19, 1]]])
+    three, names = Tally(counts, np.zeros((1, 3)), np.zeros((1, 3))), ("high", "low", "fraud")
+    assert worth(three, names, common=0, compared=[0, 1])["useful"]
+    found = worth(three, names, common=0, compared=[2])
+    assert found["useful"] is False
+    assert "almost blind to class 'fraud'" in found["why"]
+    assert "finds 1 of the 40" in found["why"]
+    more = replace(three, counts=counts + np.array([[[0] * 3] * 2 + [[0, 0, 3]]]))
+    assert worth(more, names, common=0, compared=[2])["useful"]
+
+
 def test_the_interval_holds_what_is_drawn() -> None:
     """95 in 100 intervals hold the truth, for rates at the edge, too."""
     rng = np.random.default_rng(0)

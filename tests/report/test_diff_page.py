@@ -16,8 +16,8 @@ from tests.report.samples import HOSTILE, Sample, sample
 
 CHANGE = {"change": -0.01, "interval": [-0.03, 0.01], "p": 1e-9}
 PAIRED: dict[str, Any] = {
-    "run": "new", "against": "old", "rows": 800, "weighted": False, "accuracy": CHANGE,
-    "loss": None,
+    "run": "new", "against": "old", "rows": 800, "weighted": False, "apart": False,
+    "accuracy": CHANGE, "loss": None,
     "gaps": [
         {"a": [HOSTILE[0]], "b": ["Male"], "classes": ["high"], "claim": None, "rate": CHANGE,
          "loss": CHANGE, "name": f"{HOSTILE[0]} - Male (high)"}

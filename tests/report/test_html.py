@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairsilo.evaluate.intervals import Interval
-from fairsilo.report.html import Html, data_block, el, escape, join
+from fairsilo.report.html import Html, coded, data_block, el, escape, join
 from fairsilo.report.text import (
     count,
     duration,
@@ -23,6 +23,11 @@ from fairsilo.report.text import (
     size,
     typeset,
 )
+
+
+def test_backticks_are_code() -> None:
+    assert coded("give `drop` <a>") == "give <code>drop</code> &lt;a&gt;"
+    assert coded("a`b") == "a`b"
 
 
 class Seen(HTMLParser):

@@ -130,10 +130,16 @@ def changes(old: Tested, new: Tested, compared: Sequence[Mapping[str, Any]]) -> 
     return {
         "rows": len(old.y),
         "weighted": old.weight is not None,
+        "apart": not _alike(old.weight, new.weight),
         "accuracy": _told(rate_change(right, before, old.weight)),
         "loss": _told(mean_change(new.losses - old.losses, old.weight)),
         "gaps": [_gap(old, new, one) for one in compared],
     }
+
+
+def _alike(a: Floats | None, b: Floats | None) -> bool:
+    """Whether rows weigh the same."""
+    return a is b if a is None or b is None else bool(np.array_equal(a, b))
 
 
 def _gap(old: Tested, new: Tested, one: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ import os
 import sys
 import warnings
 from functools import cache
-from typing import Annotated, Any
+from inspect import unwrap
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.main import get_command
@@ -78,7 +79,19 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 @cache
 def program() -> Any:
     """Every command with its options, as they are parsed; slow to make, so made once."""
-    return get_command(app)
+    made = get_command(app)
+    _explain_arguments(made)
+    return made
+
+
+def _explain_arguments(command: Any) -> None:
+    """Give arguments the help that typer 0.20 loses where click, from 8.5 on, has its own."""
+    for one in getattr(command, "commands", {}).values():
+        _explain_arguments(one)
+    for one in command.params:
+        if one.param_type_name == "argument" and not one.help:
+            told = get_type_hints(unwrap(command.callback), include_extras=True)
+            one.help = told[one.name].__metadata__[0].help
 
 
 def main() -> None:

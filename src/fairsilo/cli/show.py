@@ -16,18 +16,19 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.data.leakage import too_good
+from fairsilo.data.leakage import SAME, too_good
 from fairsilo.evaluate.metrics import harmonic_mean
 from fairsilo.fairness import NOTIONS
 from fairsilo.fairness.words import spelled
 from fairsilo.report.sections.group_seen import group_words
 from fairsilo.report.text import listing
 from fairsilo.run import Run
-from fairsilo.run.endings import ended_well
+from fairsilo.run.endings import IDLE, ended_well
 from fairsilo.run.measure import Metrics
 from fairsilo.solver import Record
 
 UNDEFINED = "–"  # noqa: RUF001
+BLIND = "--drop-group leaves it out"
 BESIDE = ", now without limits, to compare"
 
 _LOSSES = {
@@ -175,7 +176,7 @@ def show_figures(console: Console, title: str, metrics: Metrics) -> str:
     )
     seen = group_words(metrics)
     if seen is not None:
-        console.print(f"{seen}; --drop-group leaves it out", highlight=False, soft_wrap=True)
+        console.print(f"{seen}; {BLIND}", highlight=False, soft_wrap=True)
     return what
 
 
@@ -204,12 +205,16 @@ def show_worth(console: Console, metrics: Metrics) -> None:
 
 
 def warn_of(metrics: Metrics) -> None:
-    """On standard error, where nothing else is printed: why the figures cannot be relied on."""
+    """On standard error, where nothing else is printed: what is to be known of the figures."""
     why = metrics.get("worth", {}).get("why")
     said = [] if why is None else [f"this model is {why}"]
     if not ended_well(metrics) or str(metrics["reason"]).startswith("collapsed"):
         said.append(str(metrics["reason"]))
-    for sentence in (*said, *filter(too_good, metrics["notes"])):
+    said += (one for one in metrics["notes"] if too_good(one) or SAME in one or IDLE in one)
+    seen = group_words(metrics)
+    if seen is not None:
+        said.append(f"{seen}; {BLIND}")
+    for sentence in said:
         print(f"fairsilo: warning: {as_typed(sentence)}", file=sys.stderr)
 
 

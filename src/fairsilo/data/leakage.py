@@ -35,6 +35,7 @@ CHANCE = 0.01
 """If columns were independent, so many test rows at most would have a twin by chance."""
 
 ALONE = "alone predicts the label almost perfectly"
+SAME = "says the same as"
 SEEN = "test rows are training rows, too"
 
 Codes = NDArray[np.int64]
@@ -112,7 +113,7 @@ def leaks(
         for name, what, theirs in known:
             if name != feature.name and same(own, theirs):
                 yield (
-                    f"column {feature.name!r} says the same as {what}, column {name!r}: if the "
+                    f"column {feature.name!r} {SAME} {what}, column {name!r}: if the "
                     f"model is not to know it, give `drop` {feature.name}"
                 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from fairsilo.data.columns import codes_and_texts, column
 from fairsilo.data.dates import measured
 from fairsilo.data.groups import NO_GROUP, crossed, grouped_by
 from fairsilo.data.infer import Column, classes_in, groups_of, understood, warn_of_codes
-from fairsilo.data.leakage import leaks
+from fairsilo.data.leakage import ALONE, leaks
 from fairsilo.data.schema import Category, Date, Number, Schema
 from fairsilo.data.weights import weights_in
 from fairsilo.errors import FairSiloError, FairSiloWarning
@@ -93,7 +93,9 @@ def look_at(
         schema, more = _schema(frame, label, group, features, groupless)
         problems += more
         if schema is not None and not more:
-            suspicious += _leaks(frame, schema, group, client)
+            leaking = list(_leaks(frame, schema, group, client))
+            lines = [_given_away(one, leaking) for one in lines]
+            suspicious += leaking
     return Look(len(frame), lines, _groups(frame, group, client), problems, suspicious, schema)
 
 
@@ -172,6 +174,13 @@ def _leaks(
     if (codes >= 0).all():
         known = client if client in frame.columns else None
         yield from leaks(frame, schema, codes, group, known)
+
+
+def _given_away(line: Line, leaking: Sequence[str]) -> Line:
+    """The line, with what its column gives away as its remark."""
+    own = [one for one in leaking if one.startswith(f"column {line.name!r} ")]
+    told = ["predicts the label" if ALONE in one else "same as group or client" for one in own]
+    return replace(line, remark=told[0]) if told else line
 
 
 def _groups(frame: pd.DataFrame, group: Sequence[str], client: str | None) -> pd.DataFrame | None:

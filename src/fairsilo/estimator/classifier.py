@@ -186,6 +186,8 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         proxy, D is a difference of error rates and epsilon is the target.
     dp_ : dict or None
         With `dp_epsilon`: epsilon_spent, delta, releases and the noise of each.
+    decide_at_ : float
+        One model and two classes only: from which probability on ``classes_[1]`` is predicted.
     coef_, intercept_, encoded_names_ : ndarray
         Logistic regression with one model only. The coefficients belong to the encoded columns,
         named in `encoded_names_`: numbers are standardised, categories one-hot.
@@ -375,9 +377,11 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
         self.groups_ = np.array(kept.encoder.schema.groups, dtype=object)
         self.encoded_names_ = np.array(kept.encoder.feature_names, dtype=object)
         self._kept = kept
-        for name in ("coef_", "intercept_", "terms_"):
+        for name in ("coef_", "intercept_", "terms_", "decide_at_"):
             self.__dict__.pop(name, None)
         only = kept.plain()
+        if only and only.model.classes == 2:
+            self.decide_at_ = float(only.cut)
         if only and only.model.linear:
             told = self._described.get("terms", ())
             self.terms_ = terms_of(kept.encoder, only.theta, only.model.outputs, told)

@@ -37,7 +37,7 @@ from fairsilo.threshold import FEWEST
 if TYPE_CHECKING:
     from fairsilo.estimator.classifier import FedFairClassifier
 
-WEIGHT = "sample_weight"
+WEIGHT, LABEL = "sample_weight", "label"
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Given:
     weight: Floats | None
     declared: tuple[Feature, ...] | None = None
     mechanism: Mechanism | None = None
+    label: str = LABEL
+    """What y is called."""
 
     def only(self, rows: Mask) -> Given:
         """Some of the rows."""
@@ -70,7 +72,9 @@ class Given:
     def prepare(self) -> Prepared:
         """Encoded, and dealt out to their clients."""
         rows = (self.frame, self.codes, self.classes, self.compared, self.holders)
-        return prepare(*rows, self.options, self.declared, self.mechanism, self.weight)
+        return prepare(
+            *rows, self.options, self.declared, self.mechanism, self.weight, label=self.label
+        )
 
 
 def given(
@@ -99,7 +103,7 @@ def given(
         if not compared.protected and METHODS[options.method].shared:
             options = without_limits(options, fedavg.name)
         classes = estimator.classes_.tolist()
-        rows = Given(options, frame, codes, classes, compared, holders, weight)
+        rows = Given(options, frame, codes, classes, compared, holders, weight, label=_label_of(y))
         if not private:
             return rows if weight is None or weight.all() else rows.only(weight > 0)
         # A sum over fewer than three clients does not hide their values.
@@ -114,6 +118,12 @@ def given(
             declared=declared,
             mechanism=mechanism_of(options),
         )
+
+
+def _label_of(y: Any) -> str:
+    """The name of y, where it has one."""
+    name = getattr(y, "name", None) if isinstance(y, pd.Series) else None
+    return name if isinstance(name, str) and name else LABEL
 
 
 def _weights(sample_weight: Any, frame: pd.DataFrame, options: Options) -> Floats:

@@ -121,12 +121,14 @@ def _why_useless(
 ) -> str | None:
     """Why the model is hardly better than one answer, with its AUC where there is one model."""
     schema, rows = prepared.schema, prepared.federation
-    why = worth(tally, schema.classes, common)["why"]
+    compared = prepared.compared_classes
+    why = worth(tally, schema.classes, common, compared=compared)["why"]
     if why is None or len(trained.predictors) != 1:
         return None if why is None else str(why)
     chances = Answered.of(trained.predictors[0], rows.x, rows.y, rows.s).chances
     scores = counted(chances, rows.y, rows.s, len(schema.groups), rows.weight)
-    return str(worth(replace(tally, scores=scores).effective, schema.classes, common)["why"])
+    tally = replace(tally, scores=scores).effective
+    return str(worth(tally, schema.classes, common, compared=compared)["why"])
 
 
 def _history(options: Options, prepared: Prepared, trained: Trained) -> pd.DataFrame:

@@ -108,6 +108,7 @@ def prepare(
     declared: tuple[Feature, ...] | None = None,
     mechanism: Mechanism | None = None,
     weight: Floats | None = None,
+    label: str = "label",
 ) -> Prepared:
     """Infer the schema, then as for every training; all rows are training rows.
 
@@ -116,7 +117,7 @@ def prepare(
     client, names = clients
     columns = () if compared.unnamed else compared.columns
     with warnings_in_python():
-        schema = _schema(frame, y, classes, compared, declared)
+        schema = _schema(frame, y, classes, compared, declared, label)
         warn_of_sensitive(schema, columns)
         if declared is None:
             warn_of_rows(frame, schema, y, compared.s, client, columns)
@@ -137,9 +138,12 @@ def _schema(
     classes: Sequence[Any],
     compared: Compared,
     declared: tuple[Feature, ...] | None,
+    label: str,
 ) -> Schema:
-    """The schema of X; the group has the name that it came with, the label one that is free."""
-    label, group = (free(name, [*frame.columns, *compared.columns]) for name in ("label", "group"))
+    """The schema of X; group and label have the names that they came with, or free ones."""
+    taken = [*frame.columns, *compared.columns]
+    label = free(label, taken)
+    group = free("group", [*taken, label])
     if declared is None:
         # Only the features are taken from the table: there may be no groups to infer.
         whole = frame.assign(**{label: y, group: y})

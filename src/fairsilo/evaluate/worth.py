@@ -5,14 +5,17 @@
                        with q_c = (r_c + 2) / (n_c + 4), m_c = n_c + 4 (Agresti and Coull 1998)
 
 A constant has B = 1 / classes. A model below that plus MARGIN is hardly better, whatever its
-accuracy, and fair only as a constant is.
+accuracy, and fair only as a constant is. One that finds less than 2 MARGIN of one class of two is
+(B <= (1 + 2 MARGIN) / 2); of several classes, one that finds less of a class in which groups are
+compared is of as little use there, whatever it does with the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
+from fairsilo.arrays import Floats
 from fairsilo.evaluate.intervals import LEVEL, quantile
 from fairsilo.evaluate.metrics import accuracy, balanced_accuracy
 from fairsilo.evaluate.scores import auc_interval, overall
@@ -24,11 +27,18 @@ MARGIN = 0.03
 """So much above a constant's balanced accuracy is hardly better."""
 
 
-def worth(tally: Tally, classes: Sequence[str], common: int, models: int = 1) -> dict[str, Any]:
+def worth(
+    tally: Tally,
+    classes: Sequence[str],
+    common: int,
+    models: int = 1,
+    compared: Collection[int] = (),
+) -> dict[str, Any]:
     """`worth` of metrics.json; `why` is the sentence to say first, None of a useful model.
 
     `common`: the class that the constant answers. `models`: of how many models the tally is the
-    sum, whose figures are then averages, without an interval.
+    sum, whose figures are then averages, without an interval. `compared`: the classes in which
+    groups are compared.
     """
     value, chance = balanced_accuracy(tally), 1 / len(classes)
     span = balanced_interval(tally) if models == 1 else None
@@ -44,7 +54,37 @@ def worth(tally: Tally, classes: Sequence[str], common: int, models: int = 1) ->
         found["auc_interval"] = auc_interval(tally.scores[:, 0].sum(axis=0))
     if found["useful"] is False:
         found["why"] = _why(tally, classes, common, models, found)
+    elif found["useful"] and len(classes) > 2:
+        found["why"] = _blind(tally, classes, models, compared)
+        found["useful"] = found["why"] is None
     return found
+
+
+def _blind(
+    tally: Tally, classes: Sequence[str], models: int, compared: Collection[int]
+) -> str | None:
+    """Why groups cannot be compared: almost nobody of such a class is found."""
+    rows, right = _by_class(tally, models)
+    for one in sorted(compared):
+        if rows[one] and right[one] < 2 * MARGIN * rows[one]:
+            return (
+                f"almost blind to class {classes[one]!r}, in which groups are compared: it finds "
+                f"{_found(tally, right[one], rows[one])}, so that its fairness there says nothing"
+            )
+    return None
+
+
+def _by_class(tally: Tally, models: int) -> tuple[Floats, Floats]:
+    """Rows of each class, and those predicted right."""
+    by_class = tally.counts.sum(axis=0) / models
+    return by_class.sum(axis=1), np.diagonal(by_class)
+
+
+def _found(tally: Tally, right: float, rows: float) -> str:
+    """How many of a class are found; with weights the sums are no numbers of people."""
+    if tally.rows is None:
+        return f"{right:,.0f} of the {rows:,.0f}"
+    return f"{100 * right / max(rows, 1e-300):.0f}%"
 
 
 def balanced_interval(tally: Tally, level: float = LEVEL) -> list[float] | None:
@@ -63,18 +103,12 @@ def balanced_interval(tally: Tally, level: float = LEVEL) -> list[float] | None:
 def _why(
     tally: Tally, classes: Sequence[str], common: int, models: int, found: dict[str, Any]
 ) -> str:
-    by_class = tally.counts.sum(axis=0) / models
-    rows, right = by_class.sum(axis=1), np.diagonal(by_class)
+    rows, right = _by_class(tally, models)
     rates = np.where(rows > 0, right / np.maximum(rows, 1), np.inf)
     worst = int(np.argmin(rates))
     span = found["interval"]
     sure = "" if span is None else f", with 95% confidence {span[0]:.3f} to {span[1]:.3f}"
-    # With weights the sums are no numbers of people.
-    finds = (
-        f"{right[worst]:,.0f} of the {rows[worst]:,.0f}"
-        if tally.rows is None
-        else f"{100 * rates[worst]:.0f}%"
-    )
+    finds = _found(tally, right[worst], rows[worst])
     words = (
         f"hardly better than one answer for everybody: it finds {finds} "
         f"of class {classes[worst]!r}; balanced accuracy is "

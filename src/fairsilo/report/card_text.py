@@ -48,10 +48,11 @@ def _data(card: Card) -> list[str]:
         ]
         for one in data["features"]
     ]
+    name = f"{_text(data['name'])}: " if data["name"] else ""
     pooled = f", which pools {', '.join(map(_text, data['pooled']))}" if data["pooled"] else ""
     return [
         "## Data",
-        f"{_text(data['name'])}: {_count(data['training_rows'])} training rows of "
+        f"{name}{_count(data['training_rows'])} training rows of "
         f"{plural(card['training']['clients'], 'client')}, {_count(data['test_rows'])} test rows; "
         f"none of them is in this card. Groups by {_text(data['group_column'])}: "
         f"{', '.join(map(_text, data['groups']))}{pooled}.",
@@ -87,11 +88,12 @@ def _limit(fairness: Card, single: bool) -> str:
         return "No limit was set on the gap of the groups' mean losses."
     gap = fairness["training_gap"]
     limit = "pair by pair, as named," if single else f"to {plain(fairness['epsilon'])}"
+    mean = gap["dgeo_mean"]
+    own = "" if mean is None else f" and {_number(mean)} as the average of the clients' own"
     return (
         f"{what} was limited {limit} {_text(fairness['measured'] or '')}".rstrip()
         + f"; on the training rows {'the largest' if alone or single else 'it'} is "
-        f"{_number(gap['dgeo_pooled'])} over the union of all rows and {_number(gap['dgeo_mean'])} "
-        "as the average of the clients' own."
+        f"{_number(gap['dgeo_pooled'])} over the union of all rows{own}."
     )
 
 

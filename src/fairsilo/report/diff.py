@@ -124,7 +124,7 @@ def _paired(found: Sequence[Found]) -> Html | None:
                 span = interval(Interval(*change["interval"]), rate=rate, signed=True)
                 shown = show(change["change"], signed=True)
                 rows.append([what, one["run"], shown, span, chance(change["p"])])
-    first = found[0]
+    first = {**found[0], "apart": any(one["apart"] for one in found)}
     return section(
         "On the same rows",
         table(columns, rows),
@@ -139,8 +139,11 @@ def _paired(found: Sequence[Found]) -> Html | None:
 
 
 def weighed(one: Found) -> str:
-    """That rows count by their weights, where they do."""
-    return ", which count by their weights" if one["weighted"] else ""
+    """How rows count, where a run has weights; the figures above are by each run's own."""
+    if not one["apart"]:
+        return ", which count by their weights" if one["weighted"] else ""
+    how = "by the weights of" if one["weighted"] else "once each, as for"
+    return f", which count {how} {one['against']}"
 
 
 def changes_of(one: Found) -> list[tuple[str, Any, bool]]:

@@ -46,6 +46,14 @@ def el(tag: str, *children: Child, **attributes: Attribute) -> Html:
     return Html(f"<{opening}>{join(*children)}</{tag}>")
 
 
+def coded(text: str) -> Html:
+    """A sentence in which what stands between `backticks` is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return join(*(el("code", one) if k % 2 else one for k, one in enumerate(parts)))
+
+
 def _attribute(value: Attribute) -> str:
     # Markup has no meaning inside an attribute, so even `Html` is escaped there.
     return escape(str.__str__(str(value)) if isinstance(value, Html) else value)

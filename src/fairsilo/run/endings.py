@@ -13,6 +13,8 @@ from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import Posed
 from fairsilo.solver import Outcome, Status
 
+IDLE = "no limit binds"
+
 
 def ending(
     outcome: Outcome,
@@ -104,6 +106,6 @@ def idle_limit(options: Options, problem: Problem, outcome: Outcome) -> list[str
         return []
     what = "loss" if limited_alone(problem) else "gap"
     return [
-        f"no limit binds: the largest {what} on the training rows is {gaps.max():.4f}, of at most "
+        f"{IDLE}: the largest {what} on the training rows is {gaps.max():.4f}, of at most "
         f"{limits.max():g}, so that training without limits gives this model, too"
     ]

@@ -169,7 +169,7 @@ def measure(
         ),
         "constant": constant_metrics(posed, test[0].tally, training.common),
         **_curves(posed, test),
-        "worth": worth(whole, schema.classes, training.common, len(test)),
+        "worth": worth(whole, schema.classes, training.common, len(test), posed.compared_classes),
         "certificate": certificate_of(
             options, posed, test, problem.epsilon if limited else None, seen.by_silo, seen.unseen
         ),

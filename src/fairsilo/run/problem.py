@@ -97,6 +97,13 @@ class Posed:
         return self.pairs or self.constraints
 
     @property
+    def compared_classes(self) -> tuple[int, ...]:
+        """The protected classes, as indices."""
+        shape = len(self.schema.groups), len(self.schema.classes)
+        sides = [one for pair in self.compared for one in pair.sides(*shape)]
+        return tuple(np.flatnonzero(np.any(sides, axis=(0, 1))).tolist()) if sides else ()
+
+    @property
     def cell_pairs(self) -> tuple[Dgeo, ...]:
         """The constraints between two cells: what certificates are for."""
         return tuple(one for one in self.constraints if isinstance(one, Dgeo))

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairsilo.evaluate.intervals import LEVEL, Interval
 from fairsilo.evaluate.metrics import within
-from fairsilo.report.html import Child, Html, el, join
+from fairsilo.report.html import Child, Html, coded, el, join
 from fairsilo.report.sections.facts import Facts, Pair
 from fairsilo.report.sections.words import AIMS, ESTIMATORS, MODELS, name_of
 from fairsilo.report.text import (
@@ -142,7 +142,8 @@ def _failure(facts: Facts) -> str:
     known = {
         "Training diverged: do not use this model": reason.startswith("diverged"),
         "Collapsed: the model gives everyone the same answer": reason.startswith("collapsed"),
-        "Hardly better than one answer for everybody": facts.useless is not None,
+        "Hardly better than one answer for everybody": (facts.useless or "").startswith("hardly"),
+        "The model finds almost nobody of the protected class": facts.useless is not None,
         "Too good to be true? Something gives the answers away": facts.too_good,
     }
     return next((words for words, is_so in known.items() if is_so), "")
@@ -207,7 +208,7 @@ def _finding(answer: Answer, badge: str, *words: Child) -> Html:
     return el(
         "li",
         el("span", sign, badge, class_=f"badge {answer.value}"),
-        el("p", *words),
+        el("p", *(one if isinstance(one, Html) else coded(str(one)) for one in words)),
         class_="finding",
     )
 
