@@ -22,7 +22,7 @@ def test_json_and_silence(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
     assert json.loads(done.stdout) == json.loads((tmp_path / "run" / "metrics.json").read_text())
     done = quick(*TRAIN, "--quiet")
     assert done.stdout == "run\n"
-    assert "fairsilo: warning: the model sees the group (group): trained without" in done.stderr
+    assert "fairsilo: warning: the model sees the group (group); --drop-group" in done.stderr
     assert "sees the group" not in quick(*TRAIN, "--quiet", "--drop-group").stderr
     loans.assign(id=[f"P{k}" for k in range(len(loans))]).to_csv(tmp_path / "new.csv", index=False)
     predict = ("predict", "--model", "run", "--data", "new.csv", "--out", "s.csv")

@@ -248,18 +248,18 @@ def test_an_audit_leaves_small_cells_out() -> None:
 
 @pytest.mark.parametrize("measure", ["loss", "rate"])
 @pytest.mark.parametrize("order", list(Order))
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("classes", "cut"), [(2, 0.5), (2, 0.1), (3, 0.5)])
 def test_sums_in_numpy_are_those_of_the_compiler(
-    classes: int, order: Order, measure: Measure
+    classes: int, cut: float, order: Order, measure: Measure
 ) -> None:
     rng = np.random.default_rng(classes)
-    n, model = 70, logistic_regression(4, classes)
+    n, model = 70, replace(logistic_regression(4, classes), cut=cut)
     x, y = rng.normal(size=(n, 4)), rng.integers(0, classes, n)
     w, v = rng.random(n), rng.normal(size=(2, n))
     w[:20] = 0.0  # rows that are asked again under a claim weigh nothing in the objective
     theta, mu = rng.normal(size=model.size), rng.normal(size=2)
     for at in (theta, 40 * theta, np.zeros_like(theta)):
-        ours = linear_sums(order.value, x, y, w, v, at, mu, classes, measure)
+        ours = linear_sums(order.value, x, y, w, v, at, mu, classes, measure, cut)
         rows = Rows(*map(jnp.asarray, (x, y, w, v)))
         query = Query(jnp.asarray(at), jnp.asarray(mu))
         theirs = flatten(compiled_sums(model, order, rows, query, measure))

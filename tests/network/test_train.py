@@ -25,6 +25,7 @@ from tests.network.silos import Town, TownTransport, largest_gap, make_town, sim
         {"estimator": "mean"},
         {"method": "fedavg"},
         {"decide_at": "f1"},
+        {"decide_at": "0.3", "target_deo": 0.05},
         {"solver": "lbfgs"},
         {"solver": "agp", "rounds": 8},
         {"model": "mlp", "solver": "lbfgs", "rounds": 5},

@@ -59,6 +59,52 @@ def test_a_given_probability_decides_everywhere(tmp_path: Path, engine: str) -> 
     assert ((scores["probability 1"] >= 0.3) == (scores["predicted"] == "1")).all()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"engine": "pooled"},
+        {"engine": "clientwise"},
+        pytest.param({"solver": "lbfgs", "engine": "clientwise"}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_target_in_rates_is_of_the_decisions_there(tmp_path: Path, more: dict[str, Any]) -> None:
+    run = execute(options(tmp_path, decide_at="0.8", target_deo=0.02, **more))
+    prepared, (model,) = run.prepared, run.trained.predictors
+    rows = prepared.federation  # type: ignore[attr-defined]
+    p = model.probabilities(rows.x, rows.s)[:, 1]
+    found = [p[(rows.s == k) & (rows.y == 1)] for k in (0, 1)]
+    apart = {cut: abs(float(np.subtract(*((one >= cut).mean() for one in found))))
+             for cut in (0.8, 0.5)}  # fmt: skip
+    assert apart[0.8] <= 0.02 < apart[0.5]
+    assert run.metrics["train"]["rate_gap"] == pytest.approx(apart[0.8])
+    assert run.metrics["target_met"] is True
+    assert not any("no limit binds" in note for note in run.metrics["notes"])
+
+
+def test_a_notion_about_rates_has_its_target_there() -> None:
+    told: dict[str, Any] = {"data": "t.csv", "notion": "demographic-parity"}
+    assert Options(**told, decide_at="0.3").target_deo == 0.05
+    assert Options(**told, decide_at="f1").target_deo is None
+
+
+@pytest.mark.slow
+def test_a_search_measures_rates_where_the_model_decides(tmp_path: Path) -> None:
+    told = options(tmp_path, decide_at="0.8", target_deo=0.03, target_by="search", drop_group=True)
+    run = execute(told, baseline=False)
+    gap = run.metrics["train"]["rate_gap"]
+    assert gap <= 0.03
+    assert any(f"its rates are {gap:.4f} apart" in note for note in run.metrics["notes"])
+
+
+@pytest.mark.slow
+def test_a_search_says_where_no_limit_is_needed(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"target_by": "search"}
+    loose = execute(options(tmp_path, target_deo=0.9, **how), baseline=False).metrics["notes"]
+    assert any("no limit binds: without one the rates are 0." in note for note in loose)
+    strict = execute(options(tmp_path, target_deo=0.01, **how), baseline=False).metrics["notes"]
+    assert not any("no limit binds" in note for note in strict)
+
+
 def test_the_exported_model_decides_there(tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     save(execute(options(tmp_path, decide_at="0.3"), baseline=False), tmp_path / "run")
@@ -103,7 +149,7 @@ def test_what_is_chosen_is_best_on_the_training_rows(tmp_path: Path, aim: str) -
         ({"decide_at": "best"}, "give a probability such as 0.3, balanced-accuracy, f1, or share"),
         ({"decide_at": "share=2"}, "is unknown"),
         ({"decide_at": "0.3", "method": "st"}, "`decide_at` is for one model"),
-        ({"decide_at": "0.3", "target_deo": 0.02}, "leave out `decide_at`"),
+        ({"decide_at": "f1", "target_deo": 0.02}, "is known after training alone: give a number"),
         ({"decide_at": "f1", "dp_epsilon": 4.0}, "give a number"),
     ],
 )

@@ -183,7 +183,8 @@ OPTIONS: dict[str, Declared] = {
     "decide_at": Declared(
         Text, None,
         "Of two classes, from which probability on the second is predicted: 0.3, or chosen on "
-        "training rows: balanced-accuracy, f1, share=0.2. Default 0.5.", HOW,
+        "training rows: balanced-accuracy, f1, share=0.2. Default 0.5. With --target-deo a number.",
+        HOW,
     ),
     "local_epochs": Declared(
         Count, None,

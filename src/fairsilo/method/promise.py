@@ -102,7 +102,8 @@ def _promised(
 
 
 def _tested(problem: Problem, engine: Engine, theta: Floats) -> list[Tested]:
-    aside, _ = engine.ask(problem, Evaluate(np.asarray(theta), part="aside"))
+    asked = Evaluate(np.asarray(theta), part="aside", cut=problem.model.cut)
+    aside, _ = engine.ask(problem, asked)
     return [Tested.of(aside.tally, one) for one in problem.constraints]
 
 

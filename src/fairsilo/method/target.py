@@ -136,6 +136,11 @@ def _best(problem: Problem, engine: Engine, target: float, watch: Watch | None) 
         f"of {len(tried)} models trained, the one with epsilon {epsilon:.4f} was taken: its rates "
         f"are {gaps[best]:.4f} apart on the rows trained on and those set aside"
     )
+    if best == 0 and meets:
+        note = (
+            "no limit binds: without one the rates are "
+            f"{gaps[0]:.4f} apart on the rows trained on and those set aside, of at most {target:g}"
+        )
     said = f"target missed: no epsilon brings the rates within {target:g} of each other"
     missed = () if meets else (said,)
     return replace(
@@ -176,7 +181,7 @@ def _tried(
 def gap(problem: Problem, engine: Engine, theta: Floats, estimator: str = "pooled") -> float:
     """The largest gap of rates over the constraints, on the rows trained on."""
     part = "rest" if problem.rest else "all"
-    train, _ = engine.ask(problem, Evaluate(np.asarray(theta), part=part))
+    train, _ = engine.ask(problem, Evaluate(np.asarray(theta), part=part, cut=problem.model.cut))
     found = gaps_of(problem, train, estimator)
     return max(np.inf if one is None else abs(one) for one in found)
 

@@ -46,6 +46,13 @@ class Model:
     """Whether the parameters are a list of dense layers, with ReLU units between them."""
     begin: Floats | None = field(default=None, compare=False)
     """Where training starts, if not where `init` says."""
+    cut: float = 0.5
+    """Of two classes, from which probability on the second is predicted where rates are limited."""
+
+    @property
+    def bar(self) -> float:
+        """The score there."""
+        return math.log(self.cut / (1 - self.cut))
 
     @property
     def outputs(self) -> int:

@@ -58,9 +58,14 @@ SHARPNESS = 2.0
 many rows change sides, flat enough that many rows contribute."""
 
 
-def error(scores: Array, y: Array) -> Array:
-    """1 where the most probable class (the lower one on a tie) is not the row's own, else 0."""
-    wrong: Array = (jnp.argmax(probabilities(scores), axis=-1) != y).astype(scores.dtype)
+def error(scores: Array, y: Array, cut: float = 0.5) -> Array:
+    """1 where the most probable class (the lower one on a tie) is not the row's own, else 0.
+
+    With another cut, the second class of two is predicted from that probability on.
+    """
+    p = probabilities(scores)
+    predicted = jnp.argmax(p, axis=-1) if cut == 0.5 else p[..., 1] >= cut
+    wrong: Array = (predicted != y).astype(scores.dtype)
     return wrong
 
 

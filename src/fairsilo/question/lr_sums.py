@@ -11,6 +11,7 @@ import numpy as np
 from fairsilo.arrays import Floats, Ints
 from fairsilo.coded import Table, gram, pulled
 from fairsilo.model.scores import linear_scores, losses_of, probabilities_of, slopes_of
+from fairsilo.predictor.base import HALF, labels_of
 
 SHARPNESS = 2.0
 """As in `model.loss`: how much steeper the smooth error is than the probability."""
@@ -28,10 +29,13 @@ def linear_sums(
     mu: Floats,
     classes: int,
     measure: str = "loss",
+    cut: float = HALF,
 ) -> Floats:
     """L, D, gradients and the triangle of the Hessian, as one vector (see `round.unflatten`)."""
     parts = [slice(start, start + BLOCK) for start in range(0, len(y) or 1, BLOCK)]
-    each = (_sums(order, x[b], y[b], w[b], v[:, b], theta, mu, classes, measure) for b in parts)
+    each = (
+        _sums(order, x[b], y[b], w[b], v[:, b], theta, mu, classes, measure, cut) for b in parts
+    )
     return reduce(add, each)
 
 
@@ -45,6 +49,7 @@ def _sums(
     mu: Floats,
     classes: int,
     measure: str,
+    cut: float,
 ) -> Floats:
     """`linear_sums` of one block."""
     scores = linear_scores(theta, x, classes)
@@ -53,8 +58,8 @@ def _sums(
     bend = _curvature(p, outputs)
     gaps, tilt, curve = v @ losses, slope, bend
     if measure == "rate":
-        smooth, tilt, curve = _smooth_error(scores, y)
-        gaps = np.concatenate([v @ (np.argmax(p, axis=1) != y), v @ smooth])
+        smooth, tilt, curve = _smooth_error(scores - np.log(cut / (1 - cut)), y)
+        gaps = np.concatenate([v @ (labels_of(p, cut) != y), v @ smooth])
     pushed = mu @ v
 
     def gradient(weights: Floats, slopes: Floats) -> Floats:

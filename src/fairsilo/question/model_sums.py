@@ -27,7 +27,7 @@ def sums_of(
 ) -> Floats:
     """L, D, gradients and the triangle of the Hessian (Gauss-Newton matrix), as one vector."""
     if model.linear:
-        return linear_sums(order, x, y, w, v, theta, mu, model.classes, measure)
+        return linear_sums(order, x, y, w, v, theta, mu, model.classes, measure, model.cut)
     from fairsilo.sums.rows import Rows, compiled_sums, padded
 
     rows = padded(Rows(x, y, w, v), 0, len(y))  # type: ignore[arg-type]

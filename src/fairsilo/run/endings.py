@@ -97,6 +97,9 @@ def idle_limit(options: Options, problem: Problem, outcome: Outcome) -> list[str
     exact = problem.promise is None and not method.alone and outcome.status is Status.CONVERGED
     if method.limits != "loss" or not exact or not gaps.size or gaps.size % len(problem.limits):
         return []
+    if options.target_deo is not None and problem.measure == "loss":
+        # `target_by` search looked for the limit, and says itself whether one is needed.
+        return []
     limits = np.resize(problem.limits, gaps.size)
     pushed = bool(np.any(outcome.last.mu))
     if problem.measure == "rate" and pushed:

@@ -186,10 +186,10 @@ class Options:
                 f"`decide_at` is for one model and {self.method} has one for every client, or "
                 "decides by group: leave it out"
             )
-        if self.target_deo is not None:
+        if self.target_deo is not None and given is None:
             raise FairSiloError(
-                "`target_deo` limits rates of decisions at 0.5: leave out `decide_at`, or limit "
-                "losses with `epsilon`"
+                "`target_deo` limits rates of decisions, and what `decide_at` chooses is known "
+                "after training alone: give a number, such as 0.3, or limit losses with `epsilon`"
             )
         if given is None and self.dp_epsilon is not None:
             raise FairSiloError(
@@ -237,7 +237,8 @@ class Options:
         if self.epsilon is not None:
             return
         takes = METHODS[self.method].targets and self.dp_epsilon is None and not self.epsilons
-        takes = takes and self.decide_at is None
+        # What is chosen after training cannot be limited in it.
+        takes = takes and (self.decide_at is None or check_decision(self.decide_at) is not None)
         if NOTIONS[self.notion].by_rates and takes and self.target_deo is None:
             object.__setattr__(self, "target_deo", TARGET)
         object.__setattr__(self, "epsilon", EPSILON)

@@ -249,6 +249,8 @@ def plan(options: Options, posed: Posed) -> Problem:
         from fairsilo.run.again import started
 
         model = started(model, options, posed)
+    if options.target_deo is not None and options.decide_at is not None:
+        model = replace(model, cut=float(options.decide_at))
     proxy = options.target_by == "proxy" and not method.decides
     target = options.target_deo if proxy else None
     limit = options.epsilon if posed.epsilon is None else posed.epsilon

@@ -155,10 +155,10 @@ def _rate_sums(model: Model, order: Order, rows: Rows, query: Query) -> Sums:
 
     def losses(theta: Array) -> tuple[Array, Array]:
         scores = model.scores(theta, rows.x)
-        return cross_entropy(scores, rows.y), smooth_error(scores, rows.y)
+        return cross_entropy(scores, rows.y), smooth_error(scores - model.bar, rows.y)
 
     (row_loss, smooth), pull_back = jax.vjp(losses, query.theta)
-    wrong = error(model.scores(query.theta, rows.x), rows.y)
+    wrong = error(model.scores(query.theta, rows.x), rows.y, model.cut)
     loss, pushed = rows.w @ row_loss, query.mu @ rows.v
     d = jnp.concatenate([rows.v @ wrong, rows.v @ smooth])
     if order is Order.LAGRANGIAN:
@@ -272,7 +272,7 @@ def gauss_newton(
     """
     extra = () if errors is None else errors
     if model.linear:
-        return _of_linear(_bend(model.scores(theta, x), weights, *extra), x)
+        return _of_linear(_bend(model, model.scores(theta, x), weights, *extra), x)
 
     def one_row(row: Array) -> Array:
         gradients: Array = jax.jacrev(lambda t: model.scores(t, row[None])[0])(theta)
@@ -281,17 +281,17 @@ def gauss_newton(
     def block(part: Table, c: Array, *more: Array) -> Array:
         rows = dense(part)
         g = jax.vmap(one_row)(rows)
-        return _product(_bend(model.scores(theta, rows), c, *more), g)
+        return _product(_bend(model, model.scores(theta, rows), c, *more), g)
 
     total: Array = over_blocks(block, x, weights, *extra)
     return total
 
 
-def _bend(scores: Array, c: Array, *more: Array) -> Array:
+def _bend(model: Model, scores: Array, c: Array, *more: Array) -> Array:
     """The weighted curvature of every row in its scores, (n, outputs, outputs)."""
     bend = c[:, None, None] * curvature(scores)
     if more:
-        bend += more[1][:, None, None] * error_curvature(scores, more[0])
+        bend += more[1][:, None, None] * error_curvature(scores - model.bar, more[0])
     return bend
 
 
