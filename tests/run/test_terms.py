@@ -22,6 +22,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.estimator.picture import Picture
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.predictor.base import Plain
+from fairsilo.report.sections.terms import terms
 from fairsilo.run import Options, execute, save
 from fairsilo.run.explain import explain_table
 from fairsilo.run.penalty import first_penalty
@@ -262,6 +263,28 @@ def test_it_is_said_what_importance_counts(tmp_path: Path, baseline: bool) -> No
         page = (tmp_path / "run" / name).read_text()
         assert ("undecided rows counting most" in page) == baseline
         assert ("values and cells counting alike" in page) != baseline
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert ("There are no bands" in page) != baseline
+
+
+def test_of_many_values_those_are_drawn_that_a_reader_needs() -> None:
+    """The best known ones; where no band says how well they are known, the furthest from zero."""
+    names = [f"v{k}" for k in range(14)]
+    heights = [0.0, -0.01, *np.linspace(-3, 3, 12)]
+    told = {
+        "name": "job", "kind": "values", "importance": 1.0, "weighted": False,
+        "labels": names, "height": heights,
+    }  # fmt: skip
+    schema = {"label": "y", "classes": ["0", "1"]}
+
+    def left_out(term: dict[str, Any]) -> set[str]:
+        page = str(terms({"schema": schema, "terms": [term]}))
+        return {name for name in names if f">{name}<" not in page}
+
+    assert left_out(told) == {"v0", "v1"}
+    doubt = np.where(np.isin(names, ["v2", "v13"]), 2.0, 1.0)
+    low, high = (list(heights + sign * doubt) for sign in (-1, 1))
+    assert left_out(told | {"free": heights, "low": low, "high": high}) == {"v2", "v13"}
 
 
 def test_a_model_that_diverged_has_no_terms(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from fairsilo.report.text import number, plural, rounded
 MOST_TERMS = 12
 """So many are drawn at once, the most important ones; the others are folded away."""
 MOST_VALUES = 12
-"""So many values of a category are drawn: those that are known best."""
+"""So many values of a category are drawn: those that are known best, or where no band says how well
+they are known, those that add or take most."""
 NAMES = ("this model", "without the limit")
 WIDEST = 10.0
 """An interval of so many times the largest height is none: the rows do not tell."""
@@ -91,6 +92,8 @@ def _lead(found: Sequence[Term], answer: str) -> str:
         )
     elif known:
         said += "Shaded bands and whiskers hold the terms with 95% confidence. "
+    else:
+        said += "There are no bands: how sure the terms are is not known. "
     return said + importance_words(found)
 
 
@@ -165,8 +168,10 @@ def _chart(one: Term) -> Html:
         return heat(name, rows, columns, maps, caption=_caption(one))
     shown, caption = _dots(one), _caption(one)
     if len(shown) > MOST_VALUES:
-        caption += f"; the {MOST_VALUES} best known of {len(shown)} values"
-        shown = sorted(shown, key=_doubt)[:MOST_VALUES]
+        known = "low" in one
+        chosen = "best known" if known else "furthest from zero"
+        caption += f"; the {MOST_VALUES} {chosen} of {len(shown)} values"
+        shown = sorted(shown, key=_doubt if known else _nearness)[:MOST_VALUES]
     shown.sort(key=lambda row: -(row.value or 0.0))
     names = NAMES if _limited(one) else None
     return dots(name, shown, signed=True, caption=caption, names=names)
@@ -175,6 +180,11 @@ def _chart(one: Term) -> Html:
 def _doubt(row: Dot) -> float:
     """How wide the interval of a value is."""
     return float("inf") if row.interval is None else row.interval.high - row.interval.low
+
+
+def _nearness(row: Dot) -> float:
+    """How near to zero a value is."""
+    return -abs(row.value or 0.0)
 
 
 def _stairs(one: Term) -> list[Stair]:
