@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks import additive
 
 ROOT = Path(__file__).parents[2]
 CENTRAL = ROOT / "experiments" / "central"
@@ -276,6 +281,20 @@ def aims() -> str:
             told.append(_aimed(gap.dropna(), least, data in where))
         rows.append([words, aim + " on ADULT" * (where == ("adult",)), *told])
     return _table(f"| accuracy | aim | {' | '.join(DATA.values())} |", rows)
+
+
+def boosted() -> str:
+    """Every model beside boosted trees, and which seeds are still to run."""
+    lines = json.loads((STORED / "additive.json").read_text())
+    seeds = Counter((one["data"], one["model"]) for one in lines)
+    rows = {(data, model): seeds[data, model] for data in DATA for model in additive.PACKAGES}
+    less = [
+        f"{model} on {DATA[data]} ({count} of {SEEDS} seeds)"
+        for (data, model), count in rows.items()
+        if count < SEEDS
+    ]
+    words = f"\nNot yet measured in full: {', '.join(less)}.\n" if less else ""
+    return f"{additive.summarise(lines)}\n{words}"
 
 
 def exchanges() -> str:
