@@ -284,7 +284,10 @@ def test_of_many_values_those_are_drawn_that_a_reader_needs() -> None:
     assert left_out(told) == {"v0", "v1"}
     doubt = np.where(np.isin(names, ["v2", "v13"]), 2.0, 1.0)
     low, high = (list(heights + sign * doubt) for sign in (-1, 1))
-    assert left_out(told | {"free": heights, "low": low, "high": high}) == {"v2", "v13"}
+    beside = told | {"free": heights}
+    assert left_out(beside | {"low": low, "high": high}) == {"v2", "v13"}
+    vast = {"low": [-99.0] * 14, "high": [99.0] * 14}
+    assert left_out(beside | vast) == {"v0", "v1"}, "no interval that says anything"
 
 
 def test_a_model_that_diverged_has_no_terms(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def _x_axis(edges: Sequence[float], labels: Sequence[str]) -> Html:
     count, along = len(labels), len(edges) + 1
     by = max(1, -(-len(edges) // TICKS))
     # A name at the right end has a tick's place.
-    room = len(edges) - by // 2 * (count > along)
+    room = len(edges) - by * (count > along)
     parts = [
         text(rounded(f"{edges[j]:.10g}"), pct((j + 1) / count), HEIGHT + 17, "middle", "tick")
         for j in range(by // 2, room, by)

@@ -168,23 +168,19 @@ def _chart(one: Term) -> Html:
         return heat(name, rows, columns, maps, caption=_caption(one))
     shown, caption = _dots(one), _caption(one)
     if len(shown) > MOST_VALUES:
-        known = "low" in one
+        known = any(row.interval is not None for row in shown)
         chosen = "best known" if known else "furthest from zero"
         caption += f"; the {MOST_VALUES} {chosen} of {len(shown)} values"
-        shown = sorted(shown, key=_doubt if known else _nearness)[:MOST_VALUES]
+        shown = sorted(shown, key=_doubt)[:MOST_VALUES]
     shown.sort(key=lambda row: -(row.value or 0.0))
     names = NAMES if _limited(one) else None
     return dots(name, shown, signed=True, caption=caption, names=names)
 
 
-def _doubt(row: Dot) -> float:
-    """How wide the interval of a value is."""
-    return float("inf") if row.interval is None else row.interval.high - row.interval.low
-
-
-def _nearness(row: Dot) -> float:
-    """How near to zero a value is."""
-    return -abs(row.value or 0.0)
+def _doubt(row: Dot) -> tuple[float, float]:
+    """How wide the interval of a value is; among those without one how near to zero it is."""
+    wide = float("inf") if row.interval is None else row.interval.high - row.interval.low
+    return wide, -abs(row.value or 0.0)
 
 
 def _stairs(one: Term) -> list[Stair]:
