@@ -103,6 +103,24 @@ def test_what_is_missing_is_said(sample: Path, tmp_path: Path) -> None:
         assert sentence in str(found.exception)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "why"),
+    [("x0:nothing", "'nothing', which is no feature"), ("x0:x0", "'x0' with itself")],
+)
+def test_pairs_that_cannot_be_are_said_before_anybody_is_asked(
+    sample: Path, tmp_path: Path, pairs: str, why: str
+) -> None:
+    arguments = ["flower", "init", "--sample", str(sample), "--label", "label", "--group", "group"]
+    arguments += ["--protected-class", "1", "--folder", str(tmp_path / "work")]
+    arguments += ["--model", "additive", "--pairs", pairs]
+    for one in silos(tmp_path):
+        arguments += ["--silo", one]
+    found = CliRunner().invoke(app, arguments)
+    assert isinstance(found.exception, FairSiloError)
+    assert why in str(found.exception)
+    assert not (tmp_path / "work").exists()
+
+
 def test_columns_that_may_be_codes_are_named(sample: Path, tmp_path: Path) -> None:
     arguments = ["flower", "init", "--sample", str(sample), "--label", "label", "--group", "group"]
     arguments += ["--protected-class", "1", "--folder", str(tmp_path / "work")]

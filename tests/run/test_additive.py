@@ -252,7 +252,12 @@ def test_wide_categories_leave_a_model_that_newton_trains(
 
 @pytest.mark.parametrize(
     ("pairs", "why"),
-    [("age", "cannot be read"), (-1, "from 0 to"), ("x:nothing", "which is no feature")],
+    [
+        ("age", "cannot be read"),
+        (-1, "from 0 to"),
+        ("x:nothing", "which is no feature"),
+        ("x:z,x:x", "'x' with itself"),
+    ],
 )
 def test_pairs_that_cannot_be(table: Path, pairs: object, why: str) -> None:
     with pytest.raises(FairSiloError, match=why):

@@ -30,6 +30,7 @@ from fairsilo.network.lasting import Lasting
 from fairsilo.network.member import Member
 from fairsilo.question import Problem, Unfit
 from fairsilo.run.constraints import protected_of
+from fairsilo.run.crossing import check_named
 from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import Options
 from fairsilo.run.problem import (
@@ -147,6 +148,7 @@ class FederationFile(Lasting):
         try:
             options = self.options()
             protected_of(self.table, self.protected_class)
+            check_named(options.crossed, [feature.name for feature in self.table.features])
             # Which groups are pooled is known when the rows are counted.
             if not pooled_below(options, self.table):
                 problem = self.problem(scalings_of(blank_encoder(options, self.table)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,17 +25,23 @@ MOST_FEATURES = 60
 """Pairs of so many features are looked at, those with the most columns."""
 
 
+def check_named(wanted: int | tuple[tuple[str, str], ...], known: Sequence[str]) -> None:
+    """Refuse pairs of columns that are no features, or of one with itself."""
+    for first, second in () if isinstance(wanted, int) else wanted:
+        for name in (first, second):
+            if name not in known:
+                raise FairSiloError(
+                    f"`pairs` names {name!r}, which is no feature: choose from {', '.join(known)}"
+                )
+        if first == second:
+            raise FairSiloError(f"`pairs` crosses {first!r} with itself: name two features")
+
+
 def named(names: tuple[tuple[str, str], ...], posed: Posed) -> Encoder:
     """The encoder with the pairs that the user names."""
-    blocks = _features(posed)
-    known = [block.name for block in blocks]
-    for name in (one for pair in names for one in pair):
-        if name not in known:
-            raise FairSiloError(
-                f"`pairs` names {name!r}, which is no feature: choose from {', '.join(known)}"
-            )
-    places = [(known.index(a), known.index(b)) for a, b in names]
-    return _with(posed, [pair for pair in places if pair[0] != pair[1]])
+    known = [block.name for block in _features(posed)]
+    check_named(names, known)
+    return _with(posed, [(known.index(a), known.index(b)) for a, b in names])
 
 
 def strongest(most: int, posed: Posed, problem: Problem, theta: Floats, engine: Engine) -> Encoder:

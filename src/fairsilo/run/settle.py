@@ -26,7 +26,7 @@ from fairsilo.method import METHODS
 from fairsilo.method.fedavg import unconstrained
 from fairsilo.question import Problem, Round
 from fairsilo.run.choices import FEWEST_ROUNDS
-from fairsilo.run.crossing import named, strongest
+from fairsilo.run.crossing import check_named, named, strongest
 from fairsilo.run.decide import check_two_classes
 from fairsilo.run.options import BY_AIC, Options
 from fairsilo.run.penalty import by_noise, first_penalty, rows_alike
@@ -87,6 +87,7 @@ def settle(
     for name in filter(None, (options.method, options.after)):
         METHODS[name].check(problem)
     check_two_classes(options.decide_at, problem)
+    check_named(options.crossed, [feature.name for feature in posed.schema.features])
     if options.target_confidence is None:
         return _settled(options, posed, problem, engine, learn)
     # Nothing is chosen by the rows that the promise is tested on. The fit is not of all rows.
