@@ -37,7 +37,6 @@ OTHERS = {
     "python -m venv *": "the same",
     "pip wheel *": "the same",
     "docker compose *": "there is no Docker here; tests/network/test_deploy.py checks the calls",
-    "flwr run *": "test_demo.py runs what it starts, by `fairsilo flower run --simulation`",
     "python -m benchmarks.*": "takes minutes to hours; tests/benchmarks runs them on few rows",
     "python -m fairsilo.experiment.coverage": "takes minutes; tests/experiment has fewer draws",
     "python docs/tools/pictures.py *": "draws from an hour's sweep; the page shows its picture",

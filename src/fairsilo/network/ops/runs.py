@@ -24,8 +24,7 @@ from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import AUDIT_PROGRESS, PROGRESS, Progress
 
 CONNECTION = "federation"
-SIMULATION = "simulation"
-"""How FLWR_HOME names the connection to the SuperLink, and the one to a simulation here."""
+"""How FLWR_HOME names the connection to the SuperLink."""
 DATABASE = "superlink.db"
 """In the working folder: the SuperLink's list of keys and runs."""
 LAST = "last-run.json"
@@ -80,12 +79,12 @@ def home(space: Workspace) -> Path:
     folder = space.folder / ".flwr"
     folder.mkdir(parents=True, exist_ok=True)
     certificate = (space.certificates / CA).resolve()
-    text = f'[superlink.{SIMULATION}]\naddress = ":local:"\n'
+    text = ""
     if space.control:
         text = (
             f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
             f"address = {json.dumps(space.control)}\n"
-            f"root-certificates = {json.dumps(str(certificate))}\n\n{text}"
+            f"root-certificates = {json.dumps(str(certificate))}\n"
         )
     (folder / "config.toml").write_text(text)
     return folder
