@@ -85,7 +85,7 @@ def test_noise_is_in_everything_that_is_said_of_the_training_rows(tmp_path: Path
     # A silo's ledger contains the questions, but nothing about its rows.
     content = json.loads((town.folder / "silo0" / "ledger.json").read_text())
     assert set(content) == {
-        "version", "shown", "released", "tables", "keys", "points", "asked", "trained"
+        "version", "shown", "released", "tables", "keys", "points", "asked", "trained", "split"
     }  # fmt: skip
     assert {key for line in content["released"] for key in line} == {
         "training", "release", "noise_multiplier", "times"

@@ -83,6 +83,33 @@ def test_rows_are_the_same_whatever_columns_are_asked_for(
     np.testing.assert_array_equal(stolen, true)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("guarded", [False, True])
+def test_private_rows_do_not_become_test_rows(
+    guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second file names another split column: exact figures are then of what noise had hidden."""
+    if not guarded:
+        monkeypatch.setattr(silo, "privacy_conflict", lambda *given: "")
+    town = make_town(tmp_path / "town", rounds=1, dp=Privacy(epsilon=8.0), epsilon=0.1)
+    for name in town.agreed.names:
+        path = town.settings(name)
+        path.write_text(path.read_text().replace("epsilon = 8.0", "epsilon = 30.0"))
+        table = pd.read_csv(path.with_name("table.csv"))
+        table["fold"] = np.where(np.arange(len(table)) % 2, "train", "test")
+        table.to_csv(path.with_name("table.csv"), index=False)
+    counts(town, tmp_path / "first", "1")
+    turned = agree(town, split="fold")
+    if guarded:
+        with pytest.raises(FairSiloError, match="with the split column 'part'"):
+            counts(turned, tmp_path / "second", "2")
+        return
+    tested = town.table[town.table.groupby("client").cumcount() % 2 == 0]
+    assert (tested["part"] == "train").mean() > 0.8
+    true = tested.groupby(["group", "label"]).size().to_numpy()
+    np.testing.assert_array_equal(counts(turned, tmp_path / "second", "2"), true)
+
+
 def known(town: Town, **changes: Any) -> tuple[str, str]:
     """By what the first silo knows its rows, under this federation file."""
     agreed = FederationFile(**{**dict(town.agreed), **changes})

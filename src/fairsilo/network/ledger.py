@@ -3,6 +3,7 @@
 shown      over whom the counts of its rows were opened
 points     at which points sums of its rows were opened, and over whom
 released   every release under differential privacy: its training, name, noise and how often
+split      of these, the column that says which rows were private
 tables     of every training, which table it began with
 asked      of every training, how many questions of each kind were answered
 keys       of every silo that changed its key, the first key it had
@@ -36,6 +37,7 @@ from fairsilo.secagg.static import StaticSumGuard
 
 if TYPE_CHECKING:
     from fairsilo.network.federation_file import FederationFile
+    from fairsilo.network.settings import Settings
 
 LATEST = "latest"
 """Beside the kinds of questions of a training: the larger, the later it was asked last."""
@@ -59,6 +61,8 @@ class Kept(NamedTuple):
     """By table and point, over whom it was opened."""
     asked: dict[str, dict[str, int]]
     """By training and kind of question, how many were answered."""
+    split: str = ""
+    """Of releases, the column that says which rows are for training."""
 
     @property
     def releases(self) -> list[Release]:
@@ -176,11 +180,13 @@ def spend(
     releases: Sequence[Release],
     training: str = "",
     promise: Budget | None = None,
+    split: str = "",
 ) -> None:
     """Write down what is about to leave; where it passes the `budget` for all trainings, or what
     this training promised, raise `BudgetSpent`: then nothing may leave."""
     with locked(path):
         kept = read(path)
+        kept = kept._replace(split=kept.split or split)
         own = kept.released.setdefault(training, [])
         ledgers = [Ledger(budget, kept.releases), Ledger(promise or budget, list(own))]
         for release in releases:
@@ -188,6 +194,33 @@ def spend(
                 ledger.charge(release)
         own.extend(releases)
         _write(path, kept)
+
+
+def privacy_conflict(settings: Settings, agreed: FederationFile) -> str:
+    """Why the federation file's privacy is not the one that this silo wants; nothing if it is."""
+    if agreed.dp is None and settings.dp_budget_epsilon is not None:
+        return (
+            "this silo has a privacy budget (dp_budget_epsilon) and answers only where the "
+            "federation file has differential privacy"
+        )
+    if agreed.dp is None and read(settings.ledger).releases:
+        return (
+            "this silo's rows were used under differential privacy before, which exact sums would "
+            "undo: the federation file has no differential privacy"
+        )
+    if agreed.dp is not None and settings.dp_budget_epsilon is None:
+        return (
+            "the federation file has differential privacy and this silo's settings give no budget "
+            "for it (dp_budget_epsilon)"
+        )
+    before = read(settings.ledger).split
+    if agreed.dp is not None and before and agreed.split != before:
+        return (
+            "this silo's rows were used under differential privacy with the split column "
+            f"{before!r}, and the exact figures of other test rows would undo that: name it as "
+            "`split` again"
+        )
+    return ""
 
 
 def same_table(path: Path, training: str, digest: str) -> bool:
@@ -232,6 +265,7 @@ def from_bytes(content: bytes, path: Path) -> Kept:
         keys = dict(found.get("keys", {}))
         points = {str(k): dict(v) for k, v in found.get("points", {}).items()}
         asked = {str(k): dict(v) for k, v in found.get("asked", {}).items()}
+        split = str(found.get("split", ""))
         releases: dict[str, list[Release]] = {}
         for line in lines:
             one = Release(str(line["release"]), float(line["noise_multiplier"]))
@@ -244,7 +278,7 @@ def from_bytes(content: bytes, path: Path) -> Kept:
             f"the ledger {path} is damaged: put back the last copy, or begin a new ledger with "
             "what is left of the budget"
         ) from None
-    return Kept(guard, releases, tables, keys, points, asked)
+    return Kept(guard, releases, tables, keys, points, asked, split)
 
 
 def _write(path: Path, kept: Kept) -> None:
@@ -261,7 +295,8 @@ def _write(path: Path, kept: Kept) -> None:
         for one, times in Counter(releases).items()
     ]
     content |= {
-        "tables": kept.tables, "keys": kept.keys, "points": kept.points, "asked": kept.asked
+        "tables": kept.tables, "keys": kept.keys, "points": kept.points, "asked": kept.asked,
+        **({"split": kept.split} if kept.split else {}),
     }  # fmt: skip
     write(path, content)
 

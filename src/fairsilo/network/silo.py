@@ -22,7 +22,7 @@ from fairsilo.network.audit_columns import audited as as_audited
 from fairsilo.network.bounds import check_scores
 from fairsilo.network.encoding import encoder_of
 from fairsilo.network.federation_file import SET_UP, FederationFile
-from fairsilo.network.ledger import count, read, same_table, spend
+from fairsilo.network.ledger import count, privacy_conflict, same_table, spend
 from fairsilo.network.own_models import load_memory, load_own, save_memory, save_own
 from fairsilo.network.rows import digests_of, file_digest, split_rows, weightless_of
 from fairsilo.network.settings import Settings
@@ -151,7 +151,8 @@ def _private(
     promise = Budget(agreed.dp.epsilon, agreed.dp.delta)
     try:
         releases = [message.release for message in messages]
-        spend(settings.ledger, budget, releases, _training(settings, ask), promise)
+        training, split = _training(settings, ask), agreed.split or ""
+        spend(settings.ledger, budget, releases, training, promise, split)
     except BudgetSpent:
         raise Refusal(
             f"this answer would pass what the federation file promises of one training, "
@@ -291,26 +292,6 @@ def _permit_audit(settings: Settings, agreed: FederationFile, question: Question
             "this silo's settings name no column with another model's answers "
             "(audit_predictions, audit_probability)"
         )
-
-
-def privacy_conflict(settings: Settings, agreed: FederationFile) -> str:
-    """Why the federation file's privacy is not the one that this silo wants; nothing if it is."""
-    if agreed.dp is None and settings.dp_budget_epsilon is not None:
-        return (
-            "this silo has a privacy budget (dp_budget_epsilon) and answers only where the "
-            "federation file has differential privacy"
-        )
-    if agreed.dp is None and read(settings.ledger).releases:
-        return (
-            "this silo's rows were used under differential privacy before, which exact sums would "
-            "undo: the federation file has no differential privacy"
-        )
-    if agreed.dp is not None and settings.dp_budget_epsilon is None:
-        return (
-            "the federation file has differential privacy and this silo's settings give no budget "
-            "for it (dp_budget_epsilon)"
-        )
-    return ""
 
 
 def _too_small(

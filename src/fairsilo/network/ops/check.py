@@ -22,11 +22,10 @@ from fairsilo.network import vouch
 from fairsilo.network.approval import confirmed
 from fairsilo.network.audit_columns import check_columns
 from fairsilo.network.federation_file import FederationFile
-from fairsilo.network.ledger import read
+from fairsilo.network.ledger import privacy_conflict, read
 from fairsilo.network.ops.certificates import ending
 from fairsilo.network.rows import split_rows, weightless_of
 from fairsilo.network.settings import Settings
-from fairsilo.network.silo import privacy_conflict
 from fairsilo.network.table import read_rows
 from fairsilo.secagg import load_node_key
 from fairsilo.secagg.keys import read_public_key
