@@ -26,7 +26,7 @@ from fairsilo.network.settings import read_settings
 from fairsilo.network.silo import answer
 from fairsilo.network.transport import Fault
 from fairsilo.network.wire import Ask, Record, unpack
-from fairsilo.question import Cells, Counts, Local, NoisyCounts, Outcomes, Question
+from fairsilo.question import Cells, Counts, Evaluate, Local, NoisyCounts, Outcomes, Question
 from fairsilo.run import load, save
 from tests.network.private import PROMISE, make, set_budget, spent_by
 from tests.network.silos import Town, TownTransport, largest_gap, make_town, simulate, train
@@ -254,6 +254,10 @@ def test_an_audit_sees_test_rows_only_and_costs_nothing(tmp_path: Path) -> None:
     found = audit(town.agreed, gather, town.agreed.names, load(tmp_path / "run"))
     assert "train" not in found
     assert 0 < found["rows"] <= len(town.table.query("part == 'test'")), "less small cells"
+    training = Evaluate(np.zeros(0), audit=True)
+    asked = Ask(training, 1, town.agreed.fingerprint, "audit", encoded=True)
+    told = reply_to(asked.to_record(), str(town.settings("silo0")), {}, "3")["refused"]
+    assert told == "under differential privacy an audit is of test rows only"
     assert spent_by(town) == before
 
 
