@@ -133,6 +133,21 @@ def test_a_key_that_follows_a_confirmed_one_is_confirmed_and_another_is_not(town
     assert states(town, with_keys(town, *town.agreed.silos, *members("new")))[4] == UNKNOWN
 
 
+def test_a_coordinators_own_key_is_no_witness(tmp_path: Path) -> None:
+    """Witnesses are confirmed like silos: else a server would sign its own questions."""
+    town = make_town(tmp_path, watched=1)
+    named = {"version": 2, "step": "advertise", "first": 0, "last": 1, "purpose": "fedfair"}
+    where = str(town.settings(SILO))
+    assert not reply_to(named, where, {}, "1")["refused"]
+    (own,) = members("witness0")
+    agreed = FederationFile(**{**dict(town.agreed), "witnesses": (own,)})
+    (town.folder / SILO / FILE).write_text(agreed.text)
+    command(town, "approve", agreed.fingerprint)
+    assert states(town, agreed) == [OWN, *[CONFIRMED] * 3, CHANGED]
+    told = "another key than its owner confirmed is in the federation file for witness0"
+    assert told in reply_to(named, where, {}, "2")["refused"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("anybody", [False, True])
 def test_a_coordinator_with_all_other_keys_opens_a_silos_totals(
