@@ -213,8 +213,7 @@ def privacy_conflict(settings: Settings, agreed: FederationFile) -> str:
             "the federation file has differential privacy and this silo's settings give no budget "
             "for it (dp_budget_epsilon)"
         )
-    before = read(settings.ledger).split
-    if agreed.dp is not None and before and agreed.split != before:
+    if agreed.dp is not None and (before := read(settings.ledger).split) not in ("", agreed.split):
         return (
             "this silo's rows were used under differential privacy with the split column "
             f"{before!r}, and the exact figures of other test rows would undo that: name it as "
