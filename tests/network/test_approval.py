@@ -135,6 +135,25 @@ def test_a_run_stays_what_its_owner_was_asked_for(town: Town) -> None:
     assert not reply_to(ask_of(town).to_record(), where, memory, "1")["refused"]
 
 
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_yes_to_a_run_is_no_yes_to_another_of_its_number(
+    town: Town, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The silo's program was started anew and knows nothing of the run; the server numbers runs."""
+    if not guarded:
+        monkeypatch.setattr(approval, "_hold_to", lambda *given: None)
+    set_line(town, 'approve = "ask"')
+    assert asked(town, training="one")["waiting"]
+    say(town, "1")
+    assert not asked(town, training="one")["refused"]
+    told = asked(town, training="two")["refused"]
+    assert ("that was another one" in told) is guarded
+    assert bool(told) is guarded
+    audit = asked(town, purpose="audit", training="")["refused"]
+    assert ("that was another one" in audit) is guarded
+    assert not asked(town, training="one")["refused"]
+
+
 def test_the_server_does_not_write_on_the_owners_screen(town: Town) -> None:
     set_line(town, 'approve = "ask"')
     for purpose in ("fedfair\n\x1b[2Japproved", "x" * 10_000):

@@ -2,6 +2,7 @@
 
 decided   by federation file ("listed") or by federation file and run ("ask"): yes or no
 waiting   runs that asked and were neither allowed nor refused yet, and when they asked last
+about     by run that its owner was asked for, the training that it names, or that it is an audit
 models    digests of models whose audit the owner was asked for, allowed or refused (`audited`)
 members   by name, the key of each other silo that the owner confirmed (`vouch`)
 
@@ -44,13 +45,18 @@ class Held(Refusal):
     first = False
 
 
-def permit(settings: Settings, agreed: FederationFile, run: str, purpose: str) -> None:
+def permit(
+    settings: Settings, agreed: FederationFile, run: str, purpose: str, training: object = ""
+) -> None:
     """Go on where the owner said yes; else note that the run waits, or refuse it."""
     if settings.approve == "always":
         return
     key = _key(settings, agreed.fingerprint, run)
     yes = read(settings)["decided"].get(key)
     if yes:
+        about = str(training)[:64] or "audit" * (purpose == "audit")
+        if settings.approve == "ask" and about:
+            _hold_to(settings, key, about)
         return
     if yes is False:
         raise Refusal(REFUSED)
@@ -67,6 +73,18 @@ def permit(settings: Settings, agreed: FederationFile, run: str, purpose: str) -
         newest = dict(list(kept["waiting"].items())[1 - MOST :])
         write_kept(settings, {**kept, "waiting": {**newest, key: {**one, "asked": now}}})
     raise held
+
+
+def _hold_to(settings: Settings, key: str, about: str) -> None:
+    """A run stays what its owner was asked for, also where the silo's program was started anew and
+    the server gives another one its number."""
+    if read(settings)["about"].get(key) == about:
+        return
+    with locked(settings.approvals):
+        kept = read(settings)
+        if kept["about"].setdefault(key, about) != about:
+            raise Refusal("its owner said yes to a run of this number that was another one")
+        write_kept(settings, kept)
 
 
 def waiting(settings: Settings) -> list[dict[str, Any]]:
@@ -146,9 +164,9 @@ def read(settings: Settings) -> Kept:
     try:
         found = json.loads(path.read_bytes())
         first = {name: dict(found[name]) for name in ("decided", "waiting")}
-        return first | {name: dict(found.get(name, {})) for name in ("members", "models")}
+        return first | {name: dict(found.get(name, {})) for name in ("members", "models", "about")}
     except FileNotFoundError:
-        return {"decided": {}, "waiting": {}, "members": {}, "models": {}}
+        return {"decided": {}, "waiting": {}, "members": {}, "models": {}, "about": {}}
     except OSError as error:
         raise FairSiloError(f"cannot read {path} ({error.strerror})") from None
     except (ValueError, KeyError, TypeError):

@@ -93,7 +93,8 @@ def _reply(settings: Settings, record: Record, memory: Memory, run: str) -> Reco
             if key in record:
                 keep_purpose(record[key], agreed, memory)
         vouch.permit(settings, agreed)
-        permit(settings, agreed, run, str(memory.get("purpose", "")))
+        training = record.get("ask.training", record.get("training", ""))
+        permit(settings, agreed, run, str(memory.get("purpose", "")), training)
         if settings.witness:
             return witnessed(settings, agreed, record, memory, run)
         if "step" in record:
