@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -33,8 +34,16 @@ def test_of_honest_rows_nothing_is_said() -> None:
 
 def test_the_sensitive_column_inside_x() -> None:
     [words] = said(T.X)
-    assert words.startswith("the model sees the group, column 'group': ")
-    assert words.endswith("leave it out of X")
+    assert words.startswith("the model sees the group (group): trained without, accuracy is 0.")
+    assert words.endswith("apart on the training rows; if it is not to, leave it out of X")
+    clf, blind = (FedFairClassifier(0.1).fit(x, T.y, **T.extra) for x in (T.X, X))
+    both = f"accuracy is {blind.score(X, T.y):.4f} instead of {clf.score(T.X, T.y):.4f}"
+    assert both in words
+    # A network takes long, and of the group alone nothing is left.
+    brief = "the model sees the group \\(group\\); if it is not to, leave it out of X"
+    assert any(re.match(brief, one) for one in said(T.X[["group"]]))
+    with pytest.warns(FairSiloWarning, match=brief):
+        FedFairClassifier(0.1, model="mlp", early_stopping=True).fit(T.X, T.y, **T.extra)
     [words] = said(T.X, sensitive_features=T.group.to_numpy())
     assert words.startswith("column 'group' says the same as the group")
 

@@ -24,6 +24,7 @@ from fairsilo.estimator.given import given
 from fairsilo.estimator.inputs import table_of
 from fairsilo.estimator.outcome import Fitted, train
 from fairsilo.estimator.results import Results, described
+from fairsilo.estimator.seen import warn_of_seen
 from fairsilo.estimator.settings import seed_of
 from fairsilo.estimator.terms import terms_of
 from fairsilo.export.onnx import to_onnx
@@ -303,6 +304,7 @@ class FedFairClassifier(Results, ClassifierMixin, BaseEstimator):  # type: ignor
             )
         for words in fitted.warnings:
             warnings.warn(words, FairSiloWarning, stacklevel=2)
+        warn_of_seen(rows, fitted)
         return self
 
     def predict(

@@ -79,11 +79,3 @@ def warn_of_rows(
     holder = free("clients", [*frame.columns, *known])
     for words in leaks(frame.assign(**{holder: client}), schema, y, known, holder):
         warnings.warn(words, FairSiloWarning, stacklevel=2)
-
-
-def warn_of_sensitive(schema: Schema, columns: Sequence[str]) -> None:
-    """Say that the model sees the group, where a sensitive column is in X."""
-    for name in columns:
-        if name in schema.columns:
-            words = f"the model sees the group, column {name!r}: if it is not to, leave it out of X"
-            warnings.warn(words, FairSiloWarning, stacklevel=2)

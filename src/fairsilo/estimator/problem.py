@@ -18,7 +18,7 @@ from fairsilo.data.infer import GROUPS
 from fairsilo.data.schema import Feature
 from fairsilo.dp import Mechanism
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
-from fairsilo.estimator.noticed import free, warn_of_rows, warn_of_sensitive, warnings_in_python
+from fairsilo.estimator.noticed import free, warn_of_rows, warnings_in_python
 from fairsilo.method import METHODS
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, assemble
@@ -118,7 +118,6 @@ def prepare(
     columns = () if compared.unnamed else compared.columns
     with warnings_in_python():
         schema = _schema(frame, y, classes, compared, declared, label)
-        warn_of_sensitive(schema, columns)
         if declared is None:
             warn_of_rows(frame, schema, y, compared.s, client, columns)
     return assemble(

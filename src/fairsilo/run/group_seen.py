@@ -32,15 +32,19 @@ def group_feature(options: Options, schema: Schema) -> dict[str, Any]:
     return {"group_feature": {"columns": seen}} if seen else {}
 
 
+def is_cheap(options: Options, problem: Problem) -> bool:
+    """Whether a second training takes a few rounds: a linear model by Newton."""
+    method = METHODS[options.after or options.method]
+    return problem.model.linear and problem.solver.name == "newton" and not method.own_solver
+
+
 def compare_without(
     options: Options, problem: Problem, metrics: dict[str, Any], train: Callable[..., Any]
 ) -> None:
     """Add the figures of the same training without these columns, where it is cheap."""
     if "group_feature" not in metrics:
         return
-    method = METHODS[options.after or options.method]
-    newton = problem.model.linear and problem.solver.name == "newton" and not method.own_solver
-    if not newton or metrics["train"]["rows"] > MOST:
+    if not is_cheap(options, problem) or metrics["train"]["rows"] > MOST:
         return
     try:
         with silent():

@@ -6,13 +6,16 @@ from typing import Any
 from fairsilo.report.text import listing
 
 
-def group_words(metrics: Mapping[str, Any]) -> str | None:
-    """The sentence, without a full stop; None where the group is no feature."""
+def group_words(metrics: Mapping[str, Any], rows: str = "test") -> str | None:
+    """The sentence, without a full stop; None where the group is no feature.
+
+    `rows`: whose figures these are, "test" or "training".
+    """
     found = metrics.get("group_feature")
     if not found:
         return None
     said = f"the model sees the group ({listing([str(one) for one in found['columns']])})"
-    without, test = found.get("without"), metrics["test"]
+    without, test = found.get("without"), metrics[rows]
     if without is None:
         return said
     told = [
@@ -24,4 +27,4 @@ def group_words(metrics: Mapping[str, Any]) -> str | None:
         )
         if without.get(key) is not None and test.get(key) is not None
     ]
-    return f"{said}: trained without, {', '.join(told)} on the test rows" if told else said
+    return f"{said}: trained without, {', '.join(told)} on the {rows} rows" if told else said
