@@ -25,6 +25,7 @@ COMMANDS = {
     "network/ops/deploy.py": "systemd units and compose files, which call commands",
     "network/ops/texts.py": "scripts and a README for operators, who type what they read",
     "experiment/markdown.py": "the command that made a table, to be typed again",
+    "run/command.py": "the command that made a run, to be typed again",
 }
 ARGUMENTS = {
     "network/ops/launch.py": "starts the SuperLink and silos",

@@ -24,6 +24,8 @@ def test_a_run_is_made_again(quick: Program, loans: pd.DataFrame, tmp_path: Path
     made = json.loads((tmp_path / "run" / "model.json").read_text())["made"]
     model = (tmp_path / "run" / "model.safetensors").read_bytes()
     assert made["model_sha256"] == hashlib.sha256(model).hexdigest()
+    assert f"`{made['command']}`" in (tmp_path / "run/card.md").read_text()
+    assert "--seed 3" in made["command"]
     assert f"SHA-256 of the data: `{made['data_sha256']}`" in (tmp_path / "run/card.md").read_text()
     done = quick("rerun", "run")
     assert done.returncode == 0, done.stderr

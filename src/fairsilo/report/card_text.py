@@ -227,7 +227,9 @@ def _made(made: Card | None) -> list[str]:
         for what, key in (("data", "data_sha256"), ("model", "model_sha256"))
         if key in made
     ]
-    return [_text(told), *digests]
+    # In a code span nothing is escaped, so that it can be copied; a backtick would end it.
+    command = " ".join(str(made.get("command", "")).replace("`", "'").split())
+    return [_text(told), *([f"Made again by `{command}`."] if command else []), *digests]
 
 
 def _limits(card: Card) -> list[str]:

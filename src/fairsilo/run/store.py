@@ -71,12 +71,15 @@ def contents(run: Run) -> dict[str, bytes]:
     """The files of the run folder, model.json last."""
     models = run.trained.predictors
     kind, tensors = to_tensors(models) if models else (NOWHERE, {})
+    from fairsilo.run.command import command_of
     from fairsilo.run.made import made
 
     content = save_tensors(tensors)
     digest = {"model_sha256": hashlib.sha256(content).hexdigest()}
-    private = "dp" in run.metrics
-    description = {**_describe(run, kind), "made": made(run.options) | ({} if private else digest)}
+    how = made(run.options) | ({} if "dp" in run.metrics else digest)
+    if run.options.data and "network" not in run.metrics:
+        how["command"] = command_of(run.options)
+    description = {**_describe(run, kind), "made": how}
     rounds = history(run)
     return {
         "model.safetensors": content,
