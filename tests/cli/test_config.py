@@ -104,3 +104,24 @@ def test_a_federation_by_file(quick: Program, tmp_path: Path) -> None:
     assert told == {"silo": ["a=a.pem", "b=b.pem"], "epsilon": "0.2"}
     quick("flower", "init", "--config", "f.toml", "--write-config", "g.toml")
     assert tomllib.loads((tmp_path / "g.toml").read_text()) == told
+
+
+def test_a_look_takes_what_is_its_own_of_a_training_s_file(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    told = (
+        "--data",
+        "loans.csv",
+        "--label",
+        "label",
+        "--protected-class",
+        "1",
+        "--client",
+        "client",
+    )
+    quick("train", *told, "--group", "group", "--epsilon", "0.1", "--write-config", "job.toml")
+    done = quick("data", "look", "--config", "job.toml")
+    assert done.returncode == 0, done.stderr
+    assert "groups by client" in done.stdout
+    done = quick("data", "schema", "--config", "job.toml")
+    assert done.returncode == 0, done.stderr

@@ -37,6 +37,25 @@ def test_the_page_has_every_number_or_a_dash(losses: bool) -> None:
         assert words in text
 
 
+@pytest.mark.parametrize(
+    ("notion", "title"),
+    [
+        ("demographic-parity", "Shares that get an answer are"),
+        ("accuracy-parity", "Shares predicted right are"),
+        ("equalized-odds", "The groups are recognised"),
+    ],
+)
+def test_the_title_is_about_the_notion(notion: str, title: str) -> None:
+    rng = np.random.default_rng(1)
+    y, s = rng.integers(0, 2, 300), np.where(np.arange(300) % 2, "f", "m")
+    found = fairsilo.audit(y=y, y_pred=y ^ (rng.random(300) < 0.3), sensitive_features=s,
+                           notion=notion).found  # fmt: skip
+    page = audit_page(found)
+    assert f"<h1>{title}" in page
+    if title.startswith("Shares"):
+        assert f"{100 * found['rates']['value']:.1f} percentage points apart between" in page
+
+
 def test_names_are_text() -> None:
     page = audit_page(audited(HOSTILE))
     assert "<img" not in page

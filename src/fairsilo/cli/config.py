@@ -18,6 +18,8 @@ import typer
 from fairsilo.errors import FairSiloError
 
 CONTEXT, CONFIG, WRITE = NAMES = "context", "config", "write_config"
+READERS = ("look", "schema")
+"""Commands that read a table alone take a training's file, too, and of it what is theirs."""
 
 
 def _read(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -37,6 +39,8 @@ def _read(ctx: typer.Context, path: Path | None) -> Path | None:
     for key, value in told.items():
         name = names.get(key.replace("_", "-"))
         if name is None and key.replace("-", "_") in OPTIONS:
+            if ctx.info_name in READERS:
+                continue
             raise FairSiloError(
                 f"--config {path}: {key!r} is an option of `train`, not of "
                 f"`{ctx.info_name}`: leave it out"

@@ -5,7 +5,7 @@ from typing import Any
 
 from fairsilo.evaluate.intervals import FEWEST, Interval
 from fairsilo.evaluate.rates import without_cells
-from fairsilo.fairness import DEFAULT
+from fairsilo.fairness import DEFAULT, Notion
 from fairsilo.fairness.words import audit_spoken
 from fairsilo.report.blocks import Column, bullets, grid, page, section, table
 from fairsilo.report.charts import Dot, dots
@@ -45,10 +45,14 @@ def _useless(found: Found) -> str | None:
 def _headline(found: Found) -> str:
     if _useless(found) is not None:
         return "This model is hardly better than one answer for everybody"
-    gap = found["deo"]["pooled"]["value"]
+    own = _own(found)
+    gap = found["deo"]["pooled"]["value"] if own is None else found["rates"]["value"]
     if gap is None:
         return "The gap between the groups could not be measured"
-    return f"The groups are recognised {100 * gap:.1f} percentage points apart"
+    if own is None:
+        return f"The groups are recognised {100 * gap:.1f} percentage points apart"
+    what = "Shares that get an answer" if own.claims else "Shares predicted right"
+    return f"{what} are {100 * gap:.1f} percentage points apart between the groups"
 
 
 def _lead(found: Found) -> str:
@@ -106,10 +110,16 @@ def _rates(found: Found) -> Html:
     )
 
 
+def _own(found: Found) -> Notion | None:
+    """The notion whose rates are compared, where these are not those within single classes."""
+    notion = notion_of(str(found.get("notion") or DEFAULT.name))
+    return None if "rates" not in found or notion.within_classes else notion
+
+
 def _by_notion(found: Found) -> list[Html]:
     """The comparisons of a notion that is not about single classes, which the next section has."""
-    notion = notion_of(str(found.get("notion") or DEFAULT.name))
-    if "rates" not in found or notion.within_classes:
+    notion = _own(found)
+    if notion is None:
         return []
     columns = [
         Column("Compared"), Column("Rows", "figure"), Column("Rates", "figure"),
