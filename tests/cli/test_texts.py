@@ -97,6 +97,13 @@ def test_what_gives_the_answers_away_stands_beside_the_certificate(
     [place] = [k for k, line in enumerate(lines) if line.startswith("certificate: ")]
     assert lines[place + 1].startswith("but column 'paid' alone predicts the label")
     assert done.stdout.count("alone predicts the label") == 1
+    # With weights there is no certificate to stand beside.
+    more = ("--client", "client", "--epsilon", "0.5", "--weight", "times")
+    weighed = pd.read_csv(tmp_path / "t.csv").assign(times=[1 + k % 3 for k in range(len(loans))])
+    weighed.to_csv(tmp_path / "w.csv", index=False)
+    told = quick(*TRAIN, "--data", "w.csv", *more, "--out", "w").stdout
+    assert "\nwarning: column 'paid' alone predicts the label" in told
+    assert told.count("alone predicts the label") == 1
     for name in ("certificate.md", "card.md"):
         text = (tmp_path / "run" / name).read_text()
         assert text.splitlines()[2].startswith("**Given away.** Column 'paid' alone")

@@ -109,3 +109,12 @@ def test_a_report_says_that_the_model_sees_the_group() -> None:
         clf = FedFairClassifier(0.1).fit(T.X, T.y, **T.extra)
     card = clf.card(T.X, T.y, sensitive_features=T.group)
     assert "The model sees the group (group)" in card
+
+
+def test_a_fit_tells_the_logger_of_its_rounds(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", logger="fairsilo"):
+        clf = FedFairClassifier(0.1).fit(T.X, T.y, **T.extra)
+    rounds = [one for one in caplog.messages if one.startswith("round ")]
+    # Not of the training without the group, which is made to compare.
+    assert len(rounds) == clf.n_iter_
+    assert f"fedfair: {clf.n_iter_} rounds, converged" in " ".join(caplog.messages)

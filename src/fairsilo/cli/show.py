@@ -134,13 +134,14 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
             highlight=False,
             soft_wrap=True,
         )
-        for note in given_away:
-            console.print(Text(f"but {as_typed(note)}", style="bold red"), soft_wrap=True)
+    but = "but" if bounds else "warning:"
+    for note in given_away:
+        console.print(Text(f"{but} {as_typed(note)}", style="bold red"), soft_wrap=True)
     mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
     console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
     for note in metrics["notes"]:
-        if bounds and note in given_away:
-            continue  # It stands beside the certificate.
+        if note in given_away:
+            continue
         console.print(Text(f"note: {as_typed(note)}", style="yellow"))
     if "solver_why" in metrics:
         console.print(f"solver {metrics['solver_why']}", highlight=False, soft_wrap=True)

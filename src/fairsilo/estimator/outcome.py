@@ -22,6 +22,7 @@ from fairsilo.predictor.answers import Answered
 from fairsilo.question import Problem
 from fairsilo.run.decide import decided
 from fairsilo.run.endings import ending, explain, idle_limit
+from fairsilo.run.logged import LOG
 from fairsilo.run.measure import training_of
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
@@ -103,6 +104,7 @@ def train(
         released = released_by(private, problem, None)
         training = released_training(released, prepared, trained.outcome, tolerance, tally)
     seconds = time.perf_counter() - started
+    LOG.info("%s: %d rounds, %s", options.method, trained.outcome.rounds, reason)
     return Fitted(
         prepared,
         trained,
