@@ -45,8 +45,13 @@ class Tables:
         self.x = {part: one.astype(kinds) for part, one in whole.items()}
 
 
-def ours(tables: Tables, penalties: tuple[float | None, ...] = (None,), **model: Any) -> Told:
-    """Settings are the penalty, for models whose default is none, and the target."""
+def ours(
+    tables: Tables,
+    penalties: tuple[float | None, ...] = (None,),
+    crossed: tuple[int | None, ...] = (None,),
+    **model: Any,
+) -> Told:
+    """Settings are the penalty, for models whose default is none, the pairs, and the target."""
     from fairsilo import FedFairClassifier
 
     x, y, s = (one["train"] for one in (tables.text, tables.y, tables.s))
@@ -56,12 +61,13 @@ def ours(tables: Tables, penalties: tuple[float | None, ...] = (None,), **model:
         trained = FedFairClassifier(**model, **more).fit(x, y, **who)
         return lambda part: trained.predict_proba(tables.text[part])[:, 1]
 
-    for penalty in penalties:
-        yield "free", f"penalty {penalty}", fitted(method="fedavg", penalty=penalty)
+    for penalty, pairs in product(penalties, crossed):
+        one = {"penalty": penalty, "pairs": pairs}
+        setting = f"penalty {penalty}" + ("" if pairs is None else f" pairs {pairs}")
+        yield "free", setting, fitted(method="fedavg", **one)
         for target in TARGETS:
-            found = fitted(target_deo=target, penalty=penalty)
-            setting = f"penalty {penalty} target {target}"
-            yield "fair", setting, lambda part, found=found: found(part) > 0.5
+            found = fitted(target_deo=target, **one)
+            yield "fair", f"{setting} target {target}", lambda part, f=found: f(part) > 0.5
 
 
 def lightgbm(tables: Tables) -> Told:
@@ -167,8 +173,8 @@ def fairgbm(tables: Tables) -> Told:
 CONTESTANTS = {
     "lr": lambda tables: ours(tables, (None, 1.0)),
     "mlp": lambda tables: ours(tables, (None, 1.0), model="mlp"),
-    "additive": lambda tables: ours(tables, model="additive", pairs=0),
-    "additive-pairs": lambda tables: ours(tables, model="additive"),
+    "additive": lambda tables: ours(tables, crossed=(0,), model="additive"),
+    "additive-pairs": lambda tables: ours(tables, crossed=(10, 20), model="additive"),
     "lightgbm": lightgbm,
     "lightgbm-thresholds": lightgbm_thresholds,
     "lightgbm-reductions": lightgbm_reductions,
