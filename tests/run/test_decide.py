@@ -149,7 +149,7 @@ def test_what_is_chosen_is_best_on_the_training_rows(tmp_path: Path, aim: str) -
         ({"decide_at": "best"}, "give a probability such as 0.3, balanced-accuracy, f1, or share"),
         ({"decide_at": "share=2"}, "is unknown"),
         ({"decide_at": "0.3", "method": "st"}, "`decide_at` is for one model"),
-        ({"decide_at": "f1", "target_deo": 0.02}, "is known after training alone: give a number"),
+        ({"decide_at": "f1", "target_deo": 0.02}, "is known after training alone: train without"),
         ({"decide_at": "f1", "dp_epsilon": 4.0}, "give a number"),
     ],
 )

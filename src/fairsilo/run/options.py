@@ -189,7 +189,8 @@ class Options:
         if self.target_deo is not None and given is None:
             raise FairSiloError(
                 "`target_deo` limits rates of decisions, and what `decide_at` chooses is known "
-                "after training alone: give a number, such as 0.3, or limit losses with `epsilon`"
+                "after training alone: train without `target_deo` first, and give the number that "
+                "was chosen, such as 0.3; or limit losses with `epsilon`"
             )
         if given is None and self.dp_epsilon is not None:
             raise FairSiloError(
