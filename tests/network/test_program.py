@@ -17,8 +17,9 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.bundle import own_digest, refusal
 from fairsilo.network.ops.demo import make_demo
 from fairsilo.network.ops.node import REJECTED
+from fairsilo.network.ops.parent import HOPELESS, STUCK
 from fairsilo.network.ops.processes import free_ports
-from fairsilo.network.ops.program import Child, make_way, run_silo, secret_file
+from fairsilo.network.ops.program import Child, make_way, run_silo, secret_file, start_anew
 from fairsilo.network.ops.workspace import Workspace
 from fairsilo.progress import locked
 from tests.network.network import PATIENT, command_lines, wait_until
@@ -149,6 +150,20 @@ def test_a_port_that_somebody_took_meanwhile_is_left_to_him() -> None:
         make_way(node, worker)
         assert node.arguments[-2] == another
     worker.look()
+    for child in (node, worker):
+        child.stop(0.0)
+
+
+@pytest.mark.parametrize("code", [STUCK, 1])
+def test_a_node_that_would_wait_for_ever_is_started_anew(code: int) -> None:
+    idle = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    node = Child("SuperNode", idle, {})
+    worker = Child("worker", [sys.executable, "-c", f"raise SystemExit({code})"], {}, HOPELESS)
+    worker.process.wait(60)
+    start_anew(node, worker)
+    if code == STUCK:
+        assert node.process.wait(60) == -signal.SIGTERM
+    assert (node.process.poll() is None) is (code != STUCK)
     for child in (node, worker):
         child.stop(0.0)
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from flwr.supernode.start_client_internal import _insert_message
 
 from fairsilo.network import left
 from fairsilo.network.ops.bundle import app_files, own_digest
+from fairsilo.network.ops.parent import STUCK
 from fairsilo.network.ops.processes import free_ports, wait_for_port
 from fairsilo.network.ops.runtime import Runtime
-from fairsilo.network.ops.worker import NO_QUESTION, work_on
+from fairsilo.network.ops.worker import NO_QUESTION, serve, work_on
 from fairsilo.network.settings import read_settings
 from fairsilo.network.wire import RECORD, Ask
 from fairsilo.question import Columns
@@ -187,6 +189,30 @@ def test_a_question_that_never_comes_whole_holds_nobody_up(
     assert not node.state.get_messages_legacy(is_reply=True)
     work_on(runtime, runtime.claim(), own_digest())
     assert node.reply().metadata.reply_to_message_id == sent[0]
+    assert runtime.claim() == ""
+    runtime.client.close()
+
+
+def test_a_pause_between_a_task_and_its_message_is_told_to_the_program(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node took the worker for dead, has no error for a message that nobody fetched, and gives
+    the task to nobody else: it would wait for ever."""
+    node.receive(OWN)
+    runtime = Runtime(node.port, SECRET)
+    given = runtime.client.PullTaskInput
+
+    def pause(request: Any) -> Any:
+        answer = given(request)
+        for claim in node.state.task_token_store.values():
+            claim.active_until -= timedelta(minutes=2)
+        assert not node.state.get_messages_legacy(is_reply=True)
+        return answer
+
+    monkeypatch.setattr(runtime.client, "PullTaskInput", pause)
+    with pytest.raises(SystemExit) as ended:
+        serve(runtime, own_digest())
+    assert ended.value.code == STUCK
     assert runtime.claim() == ""
     runtime.client.close()
 

@@ -1,4 +1,4 @@
-"""A child process that does not outlive its parent, however that ends."""
+"""A child process that does not outlive its parent, however that ends, and what its end means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import time
 
 GRACE = 5.0
 """Seconds that the child has to end by itself."""
+HOPELESS = 2
+"""The exit code of a worker that would fail again: it is not started anew."""
+STUCK = 3
+"""That of one whose node is to be started anew, too."""
 
 
 def end_with_parent() -> None:

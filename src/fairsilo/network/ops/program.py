@@ -22,6 +22,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.certificates import CA
 from fairsilo.network.ops.health import serving
 from fairsilo.network.ops.node import CONTACT, EXPIRED, REJECTED
+from fairsilo.network.ops.parent import HOPELESS, STUCK
 from fairsilo.network.ops.processes import environment, free_ports
 from fairsilo.network.ops.silo_health import SiloHealth
 from fairsilo.network.ops.wake import VARIABLE, ends
@@ -41,6 +42,7 @@ WHY = {
     "it (`fairsilo flower renew`), and to send a new ca.pem where that one ended",
 }
 """What an exit code means, where that is known."""
+PAUSED = "the SuperNode took its worker for dead, as after a long pause, and is started again, too"
 RUNS = "this silo's program runs already in {folder}{process}: end that one first"
 PATIENCE = 4.0
 """Seconds that children have to end by themselves."""
@@ -151,10 +153,11 @@ def _run(
             node = [*arguments, "--host", HOST, *own, "--superexec-auth-secret-file", str(secret)]
             children.append(Child("SuperNode", _module("node", node), env, wake=first))
             worker = [*own, "--secret-file", str(secret)]
-            children.append(Child("worker", _module("worker", worker), env, 2, wake=second))
+            children.append(Child("worker", _module("worker", worker), env, HOPELESS, second))
             say(f"silo {settings.name}: SuperNode and worker started, Control-C ends them")
             with serving(health_port, look):
                 while True:
+                    start_anew(*children)
                     if moves:
                         make_way(*children)
                     for child in children:
@@ -172,6 +175,13 @@ def _run(
                 child.stop(deadline)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, before)
+
+
+def start_anew(node: Child, worker: Child) -> None:
+    """End the node where the worker found that it waits for a reply that nobody can give it."""
+    if worker.process.poll() == STUCK and not worker.ended and not node.ended:
+        say(PAUSED)
+        node.process.terminate()
 
 
 def make_way(node: Child, worker: Child) -> None:

@@ -47,6 +47,7 @@ from fairsilo.data.files import write_atomic
 from fairsilo.errors import FairSiloError
 from fairsilo.network.ops import whole
 from fairsilo.network.ops.internals import FIRST_WAIT
+from fairsilo.network.ops.parent import STUCK
 
 CLAIM = "/flwr.proto.Runtime/AcquireTask"
 CLAIMED = (TaskType.CLIENT_APP, TaskType.AGENT_APP)
@@ -128,7 +129,7 @@ class Runtime:
         given = self.client.PullTaskInput(PullTaskInputRequest())
         deadline = time.monotonic() + LONGEST_WAIT
         # The task is there a moment before its message.
-        while not (found := self.client.PullMessages(PullAppMessagesRequest())).messages_list:
+        while not (found := self._messages()).messages_list:
             if time.monotonic() > deadline:
                 raise FairSiloError("a task came without a message")
             time.sleep(FIRST_WAIT)
@@ -136,6 +137,14 @@ class Runtime:
         context = context_from_proto(given.context)
         self._keep(found.messages_list[0].SerializeToString(), context.node_id)
         return Work(kind, given.fab.content, context, head, found.message_object_trees[0])
+
+    def _messages(self) -> Any:
+        try:
+            return self.client.PullMessages(PullAppMessagesRequest())
+        except httpx.HTTPStatusError as error:
+            # After a pause of a minute the task is not this worker's any more. The node makes no
+            # reply for a message that nobody fetched, and would wait for one for ever.
+            raise SystemExit(STUCK) from error
 
     def content(self, work: Work) -> Message:
         """The message with its content, waited for until the node has another task."""

@@ -18,7 +18,7 @@ from fairsilo.errors import FairSiloError
 from fairsilo.network.ops.bundle import digest, own_digest, refusal
 from fairsilo.network.ops.internals import expect_names
 from fairsilo.network.ops.pace import pause
-from fairsilo.network.ops.parent import end_with_parent
+from fairsilo.network.ops.parent import HOPELESS, end_with_parent
 from fairsilo.network.ops.wake import Wake, own_end
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ LOOK = 0.5
 LOOK_UNWOKEN = 60.0
 """The same where the node wakes it, once a message has come whole: who looks earlier has to wait
 for its parts."""
-HOPELESS = 2
-"""The exit code of a worker that would fail again: it is not started anew."""
 LOST = "a worker ended within an answer: the server is told, and may ask again"
 NO_QUESTION = "this silo answers the questions of fairsilo and nothing else"
 
