@@ -82,7 +82,7 @@ def test_without_a_witness(told: list[Lie], towns: dict[int, tuple[Town, Play]])
 def test_thousands_of_games(
     part: int, watched: int, towns: dict[int, tuple[Town, Play]], honest: set[bytes]
 ) -> None:
-    """5,000 in all, half of them with a witness; a part takes a minute and a half of CPU time."""
+    """5,000 in all, half of them with a witness; a part takes a minute of CPU time."""
     town, game = towns[watched]
 
     @seed(part)
