@@ -72,6 +72,21 @@ def told_below(problem: Problem, engine: Engine, target: float, trained: Trained
     return [f"{said} to it was found, as rates move in steps"] if below > width else []
 
 
+def test_no_model_is_returned_where_a_better_one_within_the_target_was_seen() -> None:
+    """Six gaps of rates: training comes to rest where the loss is three per cent higher."""
+    options = Options(data="adult", notion="equalized-odds", group="sex,race", target_deo=0.05)
+    prepared = prepare(options)
+    problem, engine = plan(options, prepared), prepared.engine(options)
+    trained = reach(problem, engine, 0.05)
+    history, last = trained.outcome.history, trained.outcome.last
+    within = np.asarray(history.violation) <= 0
+    assert within[-1]
+    assert float(last.loss) == np.asarray(history.loss)[within].min() < 0.332
+    assert trained.outcome.status is Status.STALLED
+    (note,) = trained.notes
+    assert "the one with the lowest loss was taken" in note
+
+
 def test_no_tolerance_is_above_the_target_or_that_of_the_residual() -> None:
     """Two rows of the smallest cell are more than the target here."""
     federation = biased(3, [40, 30])

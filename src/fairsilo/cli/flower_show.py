@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
-from fairsilo.cli.show import price, show_figures, show_rates, show_worth
+from fairsilo.cli.show import price, show_ending, show_figures, show_rates, show_worth
 from fairsilo.progress import words
 from fairsilo.report.sections.settings import watched_by
 from fairsilo.report.text import duration
@@ -65,10 +65,7 @@ def show_result(out: Path) -> None:
     if "dp" in metrics:
         noise = metrics["train"]["dgeo_noise"]
         console.print(price(metrics["dp"], noise), highlight=False, soft_wrap=True)
-    mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
-    console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
-    for note in metrics["notes"]:
-        console.print(Text(f"note: {as_typed(note)}", style="yellow"))
+    show_ending(console, metrics, metrics["notes"])
     hidden = "behind masks" if metrics["network"]["secure_aggregation"] else "in the clear"
     up = metrics["bytes_up"] / max(metrics["clients"], 1) / 1e3
     watched = watched_by(metrics["network"])

@@ -137,12 +137,7 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
     but = "but" if bounds else "warning:"
     for note in given_away:
         console.print(Text(f"{but} {as_typed(note)}", style="bold red"), soft_wrap=True)
-    mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
-    console.print(Text(f"{metrics['rounds']:,} rounds, {metrics['reason']}", style=mark))
-    for note in metrics["notes"]:
-        if note in given_away:
-            continue
-        console.print(Text(f"note: {as_typed(note)}", style="yellow"))
+    show_ending(console, metrics, [one for one in metrics["notes"] if one not in given_away])
     if "solver_why" in metrics:
         console.print(f"solver {metrics['solver_why']}", highlight=False, soft_wrap=True)
     up = metrics["bytes_up"] / max(metrics["clients"], 1)
@@ -152,6 +147,18 @@ def show_run(run: Run, folder: Path, seconds: float | None = None) -> None:
         highlight=False,
     )
     console.print(f"run folder: {folder} (open report.html)", highlight=False, soft_wrap=True)
+
+
+def show_ending(console: Console, metrics: Metrics, notes: Sequence[str]) -> None:
+    """How many rounds there were, how training ended, and what is to be noted."""
+    mark = "green" if metrics["converged"] or "stopped_early" in metrics else "yellow"
+    before = metrics.get("rounds_before") or 0
+    more = f" (and {before:,} before, of models on the way)" if before else ""
+    console.print(
+        Text(f"{metrics['rounds']:,} rounds{more}, {metrics['reason']}", mark), soft_wrap=True
+    )
+    for note in notes:
+        console.print(Text(f"note: {as_typed(note)}", style="yellow"), soft_wrap=True)
 
 
 def show_figures(console: Console, title: str, metrics: Metrics) -> str:

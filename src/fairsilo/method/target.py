@@ -106,12 +106,21 @@ def _ending(aimed: Problem, outcome: Outcome, target: float) -> tuple[str, ...]:
     if outcome.status is Status.DIVERGED:
         return ()
     gaps, solver = np.abs(outcome.last.d), aimed.solver
-    below = float(np.max(target - gaps, where=outcome.last.mu != 0, initial=0.0))
+    bound = outcome.last.mu != 0
+    below = float(np.max(target - gaps, where=bound, initial=0.0))
     notes = missed_target(float(gaps.max()), target)
-    if isinstance(solver, Rates) and below > solver.width:
+    if outcome.status is Status.STALLED and gaps.max() <= target:
         notes += (
-            f"the target binds, and a difference of rates ends {below:.4f} below it: no model "
-            "nearer to it was found, as rates move in steps",
+            "of the models within the target that training came by, the one with the lowest loss "
+            "was taken: none was found at which training can rest with as low a loss",
+        )
+    elif isinstance(solver, Rates) and below > solver.width:
+        several = np.count_nonzero(bound) > 1
+        where = "for several comparisons, one of which" if several else "and a difference of rates"
+        comma = "" if several else ","
+        notes += (
+            f"the target binds{comma} {where} ends {below:.4f} below it: no model nearer to it was "
+            "found, as rates move in steps",
         )
     return notes
 

@@ -29,6 +29,10 @@ DOUBLINGS = 3
 """At most."""
 LONGEST = 60
 """After so many renewals the solver gives up."""
+AS_GOOD = 5e-3
+"""Rates are steps, so that a point on the way within the limits can have less loss than the
+solution. Where it is less by no more than this, relative to it, the solution is returned; else that
+point is, and training is called stalled."""
 
 
 @traced
@@ -47,7 +51,8 @@ class RatesState:
     renewals: Array
     epsilon: Array
     kept: Array
-    """1 once a point within the limits was found; theta is then the one with the least loss."""
+    """1 once a point within the limits was found; theta is then the one with the least loss, or a
+    solution that is as good."""
     theta: Array
     k: Array
     status: Array
@@ -191,14 +196,15 @@ class Rates:
         return self.free & (state.k == 0) & xp.all(xp.abs(true) <= state.epsilon)
 
     def _keep(self, state: RatesState, theta: Array, record: Record) -> RatesState:
-        """The point to return: the solution, or until there is one the best within the limits."""
-        within = record.violation <= 0
-        better = within & ((state.kept == 0) | (record.loss < state.record.loss))
-        take = (state.status == Status.CONVERGED) | (state.kept == 0) | better
+        """The point to return: the solution, or the best within the limits where that is better."""
+        xp, within = library(theta), record.violation <= 0
+        converged = state.status == Status.CONVERGED
+        least = xp.where(converged, 1 + AS_GOOD, 1.0) * state.record.loss
+        take = (state.kept == 0) | (within & (record.loss < least))
         theta, record = choose(take, (theta, record), (state.theta, state.record))
-        xp = library(theta)
+        status = xp.where(converged & ~take, Status.STALLED, state.status).astype(xp.int32)
         kept = xp.maximum(state.kept, within).astype(xp.int32)
-        return replace(state, theta=theta, record=record, kept=kept)
+        return replace(state, theta=theta, record=record, kept=kept, status=status)
 
     def _width(self, epsilon: Array, renewals: Array) -> Array:
         xp = library(epsilon)
