@@ -89,7 +89,8 @@ def _limit(fairness: Card, single: bool) -> str:
     gap = fairness["training_gap"]
     limit = "pair by pair, as named," if single else f"to {plain(fairness['epsilon'])}"
     mean = gap["dgeo_mean"]
-    own = "" if mean is None else f" and {_number(mean)} as the average of the clients' own"
+    averaged = "as the average of the clients' own, with their signs"
+    own = "" if mean is None else f" and {_number(mean)} {averaged}"
     return (
         f"{what} was limited {limit} {_text(fairness['measured'] or '')}".rstrip()
         + f"; on the training rows {'the largest' if alone or single else 'it'} is "

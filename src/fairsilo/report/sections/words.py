@@ -18,7 +18,7 @@ SOLVERS = {
 }
 ESTIMATORS = {
     "pooled": "over the union of all rows",
-    "mean": "as the average of the clients' own gaps",
+    "mean": "as the average of the clients' own gaps, with their signs",
     "local": "in every client on its own",
 }
 AIMS = {
