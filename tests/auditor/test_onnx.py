@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import pandas as pd
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import fairsilo
 from fairsilo.auditor import AuditOptions, execute
+from fairsilo.data import make_table
 from fairsilo.errors import FairSiloError
 from fairsilo.export.onnx import to_onnx
 from fairsilo.extras import install
-from fairsilo.run import load
+from fairsilo.run import Options, load, save
+from fairsilo.run import execute as execute_run
 from tests.auditor.conftest import NUMBERS, Case
 
 
@@ -157,3 +162,31 @@ def test_names_as_the_converter_writes_them(case: Case, tmp_path: Path) -> None:
     case.frame.drop(columns="x0").to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(FairSiloError, match="there is no column 'x_0'"):
         execute(AuditOptions(data=str(tmp_path / "t.csv"), model=tmp_path / "model.onnx", **common))
+
+
+def test_dates_go_in_as_they_are_written(tmp_path: Path) -> None:
+    frame = make_table(300, silos=3, bias=1.0, seed=4)
+    days = pd.Timestamp("2020-01-31") + pd.to_timedelta(np.round(100 * frame["x0"]), unit="D")
+    frame["admitted"] = [day.strftime("%d.%m.%Y") for day in days]
+    frame.loc[0, "admitted"] = None
+    table = str(tmp_path / "loans.csv")
+    frame.to_csv(table, index=False)
+    common: dict[str, Any] = {
+        "data": table, "label": "label", "group": "group", "client": "client",
+    }  # fmt: skip
+    options = Options(**common, protected_class="1", epsilon=0.05, rounds=3)
+    save(execute_run(options, baseline=False), tmp_path / "run")
+    content = to_onnx(load(tmp_path / "run"))
+    path = tmp_path / "run.onnx"
+    path.write_bytes(content)
+    found = execute(AuditOptions(model=path, protected_class=("1",), **common))
+    clf = fairsilo.load(tmp_path / "run")
+    answers = clf.predict(frame[list(clf.feature_names_in_)]).astype(str)
+    right = answers == frame["label"].astype(str)
+    assert found["accuracy"]["value"] == pytest.approx(np.mean(right))
+    older = onnx.load_model_from_string(content)
+    kept = {one.key: one.value for one in older.metadata_props if one.key != "dates"}
+    helper.set_model_props(older, kept)
+    path.write_bytes(older.SerializeToString())
+    with pytest.raises(FairSiloError, match="'admitted' must hold numbers but has text"):
+        execute(AuditOptions(model=path, protected_class=("1",), **common))

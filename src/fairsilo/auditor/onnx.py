@@ -1,11 +1,13 @@
 """An ONNX graph as a model to audit.
 
-Inputs: one per column, by its name (as scikit-learn's converter and `fairsilo export` write it),
-or one matrix whose columns are `features`, else all columns of the table that are numbers.
+Inputs: one per column, by its name (as scikit-learn's converter and `fairsilo export` write it;
+dates, which the latter names in the metadata, become days since 1970-01-01), or one matrix whose
+columns are `features`, else all columns of the table that are numbers.
 Outputs: probabilities (a matrix, or a list of maps as the converter's ZipMap writes it), and
 perhaps a predicted class; a matrix has its classes in the table's order, which is sorted.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from fairsilo.arrays import Floats
 from fairsilo.auditor.answers import Answers, classes_of, combined
 from fairsilo.auditor.rows import Rows
 from fairsilo.data.columns import column, is_number, numbers
+from fairsilo.data.dates import measured
+from fairsilo.data.schema import Date
 from fairsilo.errors import FairSiloError
 from fairsilo.extras import install
 
@@ -46,7 +50,8 @@ def of_onnx(path: Path, rows: Rows, features: tuple[str, ...] | None) -> Answers
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     except Exception:
         raise FairSiloError(f"`model` {path} is not an ONNX model: export it again") from None
-    feeds = _feeds(path, session.get_inputs(), rows, features)
+    dates = _dates(session.get_modelmeta().custom_metadata_map)
+    feeds = _feeds(path, session.get_inputs(), rows, features, dates)
     try:
         outputs = session.run(None, feeds)
     except Exception as error:
@@ -55,8 +60,23 @@ def of_onnx(path: Path, rows: Rows, features: tuple[str, ...] | None) -> Answers
     return _answers(path, outputs, rows)
 
 
+def _dates(metadata: dict[str, str]) -> dict[str, str]:
+    """The inputs that are dates, and how these are written; none where the file does not say."""
+    if "fairsilo" not in metadata:
+        return {}
+    try:
+        found = json.loads(metadata.get("dates", "{}"))
+    except ValueError:
+        return {}
+    return {name: str(one) for name, one in found.items()} if isinstance(found, dict) else {}
+
+
 def _feeds(
-    path: Path, inputs: list[Any], rows: Rows, features: tuple[str, ...] | None
+    path: Path,
+    inputs: list[Any],
+    rows: Rows,
+    features: tuple[str, ...] | None,
+    dates: dict[str, str],
 ) -> dict[str, Any]:
     for one in inputs:
         if one.type not in TYPES:
@@ -67,7 +87,7 @@ def _feeds(
         raise FairSiloError(
             f"`features` is for a model with one input, and {path} has one per column: leave it out"
         )
-    return {one.name: _column(rows.frame, one) for one in inputs}
+    return {one.name: _column(rows.frame, one, dates.get(one.name)) for one in inputs}
 
 
 def _matrix(path: Path, one: Any, rows: Rows, features: tuple[str, ...] | None) -> Any:
@@ -88,7 +108,7 @@ def _matrix(path: Path, one: Any, rows: Rows, features: tuple[str, ...] | None) 
     return values.astype(TYPES[one.type])
 
 
-def _column(frame: pd.DataFrame, one: Any) -> Any:
+def _column(frame: pd.DataFrame, one: Any, date: str | None) -> Any:
     kind = TYPES[one.type]
     # scikit-learn's converter writes education-num as education_num.
     alike = [name for name in frame.columns if re.sub(r"\W", "_", str(name)) == one.name]
@@ -97,6 +117,9 @@ def _column(frame: pd.DataFrame, one: Any) -> Any:
     if kind is np.str_:
         texts = series.astype(object).where(series.notna(), "").astype(str)
         return texts.to_numpy(dtype=object).reshape(-1, 1)
+    if date is not None:
+        days = measured(frame, Date(name=one.name, format=date))
+        return days.astype(kind).reshape(-1, 1)
     return numbers(series, one.name).astype(kind).reshape(-1, 1)
 
 

@@ -1,7 +1,8 @@
 """A run as one ONNX graph, encoder included: raw columns in, class and probabilities out.
 
     inputs         one per feature column, by its name, shape (rows, 1): a number as double (NaN is
-                   missing), a category as text (the empty text is missing)
+                   missing), a date as days since 1970-01-01, a category as text (the empty text
+                   is missing)
     label          (rows,), text: the most probable class, the lower one on a tie
     probabilities  (rows, classes), double
 
@@ -18,7 +19,7 @@ from fairsilo import __version__
 from fairsilo.data import Encoder
 from fairsilo.data.encoder import Scaling
 from fairsilo.data.hot import width_of
-from fairsilo.data.schema import Category, Number
+from fairsilo.data.schema import Category, Date, Number
 from fairsilo.errors import FairSiloError
 from fairsilo.export.blocks import category_place, in_steps, one_hot
 from fairsilo.export.graph import DOUBLE, INT64, Graph
@@ -149,6 +150,7 @@ def _answer(graph: Graph, probabilities: str, classes: Sequence[str], cut: float
 def _properties(saved: Saved) -> dict[str, str]:
     """The metadata of the file, as text."""
     description = saved.description
+    dates = {one.name: one.format for one in saved.schema.features if isinstance(one, Date)}
     return {
         "fairsilo": __version__,
         "method": str(description.get("method")),
@@ -159,4 +161,6 @@ def _properties(saved: Saved) -> dict[str, str]:
         },
         "classes": json.dumps(saved.schema.classes),
         "missing": "NaN in a number, the empty text in a category",
+        # Inputs in days since 1970-01-01, with how the table has them written.
+        **({"dates": json.dumps(dates)} if dates else {}),
     }
