@@ -7,7 +7,6 @@ from fairsilo.report.html import Html, el
 from fairsilo.report.sections.facts import Facts
 from fairsilo.report.text import interval, number
 
-_FREE = "this run had no unconstrained training beside it"
 _CONSTANT = "a constant answer has no probabilities, so it has no loss"
 _TEST = "the test rows do not define it: a group or class has no row there"
 
@@ -78,7 +77,7 @@ def glance(facts: Facts) -> Html:
 
 def _others(facts: Facts) -> str:
     constant = "always answering the most frequent class"
-    if not facts.method.limited:
+    if not facts.compared_free:
         return constant
     return f"the same training without a fairness limit, and with {constant}"
 
@@ -86,10 +85,10 @@ def _others(facts: Facts) -> str:
 def _card(facts: Facts, key: str, title: str, high: bool, why: str) -> Html:
     values = {
         "This model": (facts.test(key), _TEST),
-        "Without a limit": (facts.unconstrained(key), _FREE),
+        "Without a limit": (facts.unconstrained(key), _TEST),
         "Constant answer": (facts.constant(key), _CONSTANT if key == "dgeo_pooled" else _TEST),
     }
-    if not facts.method.limited:
+    if not facts.compared_free:
         values.pop("Without a limit")
     known = [value for value, _ in values.values() if value is not None]
     top = 1.0 if high else max([*known, facts.epsilon or 0.0, 1e-9])

@@ -312,6 +312,11 @@ class Facts:
         """The same test metric for training without a limit."""
         return _number(self.metrics.get("unconstrained", {}).get("test", {}).get(key))
 
+    @property
+    def compared_free(self) -> bool:
+        """Whether the same training without a limit stands beside this model."""
+        return bool(self.metrics.get("unconstrained"))
+
     def constant(self, key: str) -> float | None:
         """The same test metric for always predicting the most frequent class."""
         return _number(self.metrics.get("constant", {}).get(key))

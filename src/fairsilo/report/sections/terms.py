@@ -7,7 +7,7 @@ from fairsilo.evaluate.intervals import Interval
 from fairsilo.fairness.words import spelled
 from fairsilo.report.blocks import Column, details, grid, section, table
 from fairsilo.report.charts import Dot, Stair, dots, heat, steps
-from fairsilo.report.html import Child, Html, el
+from fairsilo.report.html import Child, Html, el, join
 from fairsilo.report.text import number, plural, rounded
 
 MOST_TERMS = 12
@@ -149,7 +149,9 @@ def _table(found: Sequence[Term]) -> Html:
             place, change = where or ("", 0.0)
             row += [one["free_importance"], rounded(place), change]
         rows.append(row)
-    return table(columns, rows, dense=True)
+    made = table(columns, rows, dense=True)
+    ordered = "Ordered by the larger of the importances with and without the limit."
+    return join(made, el("p", ordered)) if compared else made
 
 
 def _caption(one: Term) -> str:
