@@ -190,6 +190,13 @@ def test_a_model_that_finds_nobody_is_not_called_fair(answers: pd.DataFrame) -> 
     found = json.loads(Path("found/audit.json").read_text())
     assert found["worth"]["useful"] is False
     assert "balanced accuracy is 0.500" in found["worth"]["why"]
+    # Nobody of class 1 is recognised, in any silo: that is no certainty about others.
+    of_silos = [one["rate_gap"]["mean"] for one in found["pairs"]]
+    assert {one["value"] for one in of_silos} == {0.0}
+    assert {str(one[kind]) for one in of_silos for kind in ("normal", "chebyshev")} == {"None"}
+    assert "0.0000 to 0.0000" not in done.output
+    assert "│ \N{EN DASH}  " in done.output
+    assert "loss gap (DGEO)" not in done.output
     page = Path("found/audit.html").read_text()
     assert "<h1>This model is hardly better than one answer for everybody</h1>" in page
     assert page.index("This model is hardly better") < page.index("of class")
@@ -201,3 +208,17 @@ def test_a_model_that_finds_nobody_is_not_called_fair(answers: pd.DataFrame) -> 
     CliRunner().invoke(app, words_of({"--predictions": "label"}))
     assert json.loads(Path("found/audit.json").read_text())["worth"]["why"] is None
     assert "hardly better" not in Path("found/audit.html").read_text()
+
+
+def test_long_names_of_classes_are_whole(
+    quick: Program, answers: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 80 columns two classes must not read alike."""
+    named = answers.rename(columns={"label": "readmitted_within_thirty_days"})
+    named.to_csv("answers.csv", index=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    done = quick(*words_of({"--label": "readmitted_within_thirty_days"}))
+    assert done.returncode == 0, done.stderr
+    assert "\N{HORIZONTAL ELLIPSIS}" not in done.stdout
+    assert "=0 " in done.stdout
+    assert "=1 " in done.stdout

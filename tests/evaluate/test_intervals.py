@@ -169,6 +169,13 @@ def test_an_estimated_variance_says_nothing_of_few_rows() -> None:
         assert gap(enough, enough) is not None
 
 
+def test_an_estimated_variance_of_zero_says_nothing() -> None:
+    alike = Moments(1000, 0.2, 0.0)
+    assert normal_gap(alike, alike) is None
+    assert chebyshev_gap(alike, alike) is None
+    assert normal_gap(alike, Moments(1000, 0.2, 0.1)) is not None
+
+
 def test_within_and_beyond_are_not_each_others_negation() -> None:
     assert Interval(-0.05, 0.1).within(0.1)
     assert not Interval(-0.2, 0.1).within(0.1)

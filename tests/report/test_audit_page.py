@@ -33,8 +33,17 @@ def test_the_page_has_every_number_or_a_dash(losses: bool) -> None:
     assert not re.search(r"\bnan\b|\bNone\b|\binf\b", re.sub(r"<[^>]*>", " ", text))
     assert ("the gap in the whole population is below" in text) == losses
     assert "With at least 95% confidence" in text
-    for words in ("Newcombe", "bootstrap", "Chebyshev", "Wilson", "Mean of silos"):
+    for words in ("Newcombe", "bootstrap", "Wilson", "Mean of silos"):
         assert words in text
+    for words in ("Chebyshev", "How wrong it is (DGEO)"):
+        assert (words in text) == losses
+
+
+def test_what_is_set_small_is_small_and_settings_are_code() -> None:
+    found = audited(("Female", "Male"))
+    page = audit_page({**found, "notes": ["of one row: `min_cell` 2 leaves it out"]})
+    assert "Of one row: <code>min_cell</code> 2 leaves it out." in page
+    assert ".facts dd small {" in page
 
 
 @pytest.mark.parametrize(

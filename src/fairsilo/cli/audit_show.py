@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
 from fairsilo.cli.show import UNDEFINED, number, show_worth
+from fairsilo.evaluate.intervals import FEWEST
 from fairsilo.evaluate.rates import without_cells
 from fairsilo.fairness import NOTIONS
 from fairsilo.fairness.words import audit_spoken
@@ -42,6 +43,8 @@ def show_audit(found: Found, folder: Path) -> None:
                       _span(c["wilson"]), _span(c["bootstrap"]), number(c["loss"], 3))  # fmt: skip
     console.print(cells)
     for title, key in (("rate gap (DEO)", "rate_gap"), ("loss gap (DGEO)", "loss_gap")):
+        if key == "loss_gap" and all(c["loss"] is None for c in found["cells"]):
+            continue  # there are no probabilities, which a note says
         table = _table(title, "in", "over", "gap", f"{level} interval", "method")
         for pair in found["pairs"][:MOST]:
             for line in _lines(pair, key):
@@ -78,20 +81,22 @@ def _by_notion(found: Found, level: str) -> Table:
 def _lines(pair: Found, key: str) -> Iterator[list[str]]:
     """Every estimate of a gap with each of its intervals; what repeats is left blank."""
     names = [f"{pair['a']} - {pair['b']}", pair["class"]]
+    none = FEW if min(pair["rows_a"], pair["rows_b"]) < FEWEST else UNDEFINED
     for estimator, words in (("pooled", "all rows"), ("mean", "silos")):
         one = pair[key][estimator]
         start = [words, number(one["value"])]
         for kind, shown in KINDS.items():
             if kind in one:
-                few = one["value"] is not None and one[kind] is None
-                yield [*names, *start, FEW if few else _span(one[kind], 4), shown]
+                known = one["value"] is None or one[kind] is not None
+                yield [*names, *start, _span(one[kind], 4) if known else none, shown]
                 names, start = ["", ""], ["", ""]
 
 
 def _table(*columns: str) -> Table:
     table = Table()
     for name in columns:
-        table.add_column(name, justify="right" if name in RIGHT else "left")
+        # Cut off, two classes can read alike.
+        table.add_column(name, justify="right" if name in RIGHT else "left", overflow="fold")
     return table
 
 

@@ -6,7 +6,7 @@
     deo, dgeo   the largest absolute gap over the pairs, with intervals
 
 The intervals are those of `intervals`; `mean` has D +- z sqrt(sigma_avg^2 / N) and Chebyshev's.
-Those with an estimated variance need `fewest` rows of both groups.
+Those with an estimated variance need `fewest` rows of both groups, and a variance above 0.
 Undefined values are None.
 """
 
@@ -143,7 +143,7 @@ class Auditor:
             "normal": quantile(self.level),
             "chebyshev": chebyshev_deviations(self.level),
         }
-        known = value is not None and variance is not None and rows >= self.fewest
+        known = value is not None and bool(variance) and rows >= self.fewest
         return {
             "value": value,
             "silos": int(gaps.silos[k]),

@@ -8,8 +8,8 @@
 
 with Var = s_a^2/m_a + s_b^2/m_b. Chebyshev assumes nothing about the distribution of the losses,
 but Var itself is estimated: with few rows it can be far too small, so that both are given from
-FEWEST rows of each sample on. All intervals need rows that the model did not train on. Undefined
-intervals are None, never NaN.
+FEWEST rows of each sample on, and where it is 0 neither is. All intervals need rows that the model
+did not train on. Undefined intervals are None, never NaN.
 
 The bootstrap needs only counts: redrawing m rows of which h are hits, with replacement, is drawing
 Binomial(m, h/m) hits. With few misses that understates the error of the rate (with none the error
@@ -166,4 +166,5 @@ def _around(a: Moments, b: Moments, deviations: float, fewest: int) -> Interval 
     of_a, of_b = a.variance_of_mean, b.variance_of_mean
     if of_a is None or of_b is None or min(a.rows, b.rows) < fewest:
         return None
-    return reach(a.mean - b.mean, of_a + of_b, deviations)
+    # An estimated variance of 0 does not mean that the mean is known exactly.
+    return reach(a.mean - b.mean, of_a + of_b, deviations) if of_a + of_b > 0 else None

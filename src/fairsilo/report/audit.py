@@ -9,7 +9,7 @@ from fairsilo.fairness import DEFAULT, Notion
 from fairsilo.fairness.words import audit_spoken
 from fairsilo.report.blocks import Column, bullets, grid, page, section, table
 from fairsilo.report.charts import Dot, dots
-from fairsilo.report.html import Child, Html, el
+from fairsilo.report.html import Child, Html, coded, el
 from fairsilo.report.sections.certificate import certificate
 from fairsilo.report.sections.fair import MOST_ROWS, folded, rates
 from fairsilo.report.sections.words import notion_of
@@ -19,20 +19,23 @@ Found = Mapping[str, Any]
 _EMPTY = "a group has no row of this class"
 _NO_LOSS = "the losses are not known, or a group has no row of this class"
 _NAMES = {"newcombe": "Newcombe", "chebyshev": "Chebyshev"}
-_FEW = f"a group has fewer than {FEWEST} rows of the class, or a silo a single one"
+_FEW = (
+    f"a group has fewer than {FEWEST} rows of the class, or a silo a single one, or nothing varies"
+)
 
 
 def audit_page(found: Found) -> str:
     """audit.html: one self-contained file."""
     found, why = audit_spoken(found), _useless(found)
     said = [*([] if why is None else [f"This model is {why}"]), *found["notes"]]
+    losses = any(c["loss"] is not None for c in found["cells"])
     return page(
         _headline(found),
-        [_glance(found), *_by_notion(found), _rates(found), _losses(found), _cells(found),
-         certificate(found["certificate"]), _says(found)],
+        [_glance(found), *_by_notion(found), _rates(found), *([_losses(found)] if losses else []),
+         _cells(found), certificate(found["certificate"]), _says(found)],
         lead=_lead(found),
         eyebrow=f"FairSilo \N{MIDDLE DOT} audit \N{MIDDLE DOT} {found['data']}",
-        header=bullets([f"{text[:1].upper()}{text[1:]}." for text in said]) if said else None,
+        header=bullets([coded(f"{one[:1].upper()}{one[1:]}.") for one in said]) if said else None,
     )  # fmt: skip
 
 
