@@ -38,6 +38,13 @@ def test_of_a_category_the_card_says_how_many_values_and_not_which() -> None:
     assert "Nowhere" not in text
 
 
+def test_settings_are_code_and_nothing_else_is() -> None:
+    description, metrics, _ = sample().files()
+    note = "column '`a*b`' is a number: give `category`  it"
+    text = card_markdown(card(description, {**metrics, "notes": [note]}))
+    assert r"column '\`a\*b\`' is a number: give `category` it" in text
+
+
 @pytest.mark.parametrize("name", ["a|b", "<script>x</script>", "*bold*\n# head", "[x](y)"])
 def test_names_are_text_and_not_markup(name: str) -> None:
     description, metrics, _ = sample().files()

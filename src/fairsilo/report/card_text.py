@@ -29,7 +29,7 @@ def _head(card: Card) -> list[str]:
     return [
         f"# Model card: {_text(model['answer'])}",
         *([] if why is None else [f"**Of little use.** This model is {_text(why)}."]),
-        *(f"**Given away.** {_text(one[:1].upper() + one[1:])}." for one in card["given_away"]),
+        *(f"**Given away.** {_sentence(one[:1].upper() + one[1:])}." for one in card["given_away"]),
         f"{_text(model['kind'])[:1].upper()}{_text(model['kind'])[1:]}, trained by fairsilo "
         f"{_text(model['fairsilo'])}. {_text(model['method'])}.",
         f"It answers with a value of {_text(model['answer'])}: "
@@ -180,7 +180,7 @@ def _certificate(card: Card) -> list[str]:
     found = card["certificate"]
     if not found:
         return ["## Certificate", "This run has none."]
-    lines = ["## Certificate", _text(found["statement"])]
+    lines = ["## Certificate", _sentence(found["statement"])]
     known = {name: value for name, value in found["bounds"].items() if value is not None}
     if known:
         bounds = ", ".join(f"{name} {_number(value)}" for name, value in known.items())
@@ -212,8 +212,8 @@ def _privacy(card: Card) -> list[str]:
 def _training(card: Card) -> list[str]:
     training = card["training"]
     ended = f"{_count(training['rounds'])} rounds by {_text(training['solver'])}"
-    notes = [_text(one) for one in card["notes"] if one not in card["given_away"]]
-    said = [f"{ended}; {_text(training['reason'])}.", *notes]
+    notes = [_sentence(one) for one in card["notes"] if one not in card["given_away"]]
+    said = [f"{ended}; {_sentence(training['reason'])}.", *notes]
     return ["## Training", *said, *_made(card.get("made"))]
 
 
@@ -238,7 +238,7 @@ def _limits(card: Card) -> list[str]:
 
 
 def _bullets(lines: Sequence[object]) -> str:
-    return "\n".join(f"- {_text(line)}" for line in lines)
+    return "\n".join(f"- {_sentence(line)}" for line in lines)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int | None = None) -> str:
@@ -262,4 +262,14 @@ def _count(value: int | None) -> str:
 
 def _text(value: object) -> str:
     """Escape a user's text for Markdown and keep it on one line."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(str(value).split()))
+    return _escaped(str(value)).strip()
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", re.sub(r"\s+", " ", text))
+
+
+def _sentence(value: object) -> str:
+    """A sentence of the program as Markdown: names of settings stay code, the rest is escaped."""
+    parts = re.split(r"(`[a-z_]+`)", str(value))
+    return "".join(one if k % 2 else _escaped(one) for k, one in enumerate(parts)).strip()
