@@ -56,9 +56,11 @@ def test_two_runs_of_the_same_rows(quick: Program, loans: pd.DataFrame, tmp_path
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
     done = quick("diff", "runs/tight", "runs/loose")
     assert "settings that differ" in done.stdout
-    assert "loose minus tight, on the same 80 test rows" in done.stdout
+    assert "'loose' minus 'tight', on the same 80 test rows" in done.stdout
     assert "a gap is the first group minus the second" in done.stdout
-    assert "limited differently (tight: losses 0.01 apart, loose: losses 0.5 apart)" in done.stdout
+    assert (
+        "limited differently ('tight': losses 0.01 apart, 'loose': losses 0.5 apart)" in done.stdout
+    )
 
 
 def test_names_of_runs_stay_as_they_are(
@@ -89,6 +91,11 @@ def test_what_cannot_be_paired_is_said(quick: Program, loans: pd.DataFrame, tmp_
     assert "(loans.csv) are not here: say with --data where" in done.stdout
     loans.iloc[1:].to_csv(tmp_path / "loans.csv", index=False)
     assert "its digest differs" in quick("diff", "a", "b").stdout
+    trained(quick, "c")
+    (tmp_path / "loans.csv").unlink()
+    said = " ".join(quick("diff", "a", "c").stdout.split())
+    assert "no paired test of 'c' with 'a': they are of different data sets" in said
+    assert "are not here" not in said
     (tmp_path / "b" / "history.parquet").unlink()
     assert quick("diff", "a", "b", "--data", "elsewhere.csv").returncode == 0
 
@@ -146,12 +153,12 @@ def test_of_runs_with_and_without_weights_it_is_said_how_rows_count(
     trained(quick, "with", "--split", "part", "--weight", "times")
     trained(quick, "without", "--split", "part", "--drop", "times")
     for runs, how in (
-        (("with", "without"), "by the weights of with"),
-        (("without", "with"), "once each, as for without"),
+        (("with", "without"), "by the weights of 'with'"),
+        (("without", "with"), "once each, as for 'without'"),
     ):
         said = " ".join(quick("diff", *runs, "--out", "diff.html").stdout.split())
         assert f"test rows, which count {how}" in said
-        assert f"which count {how}" in (tmp_path / "diff.html").read_text()
+        assert f"which count {how}" in unescape((tmp_path / "diff.html").read_text())
 
 
 def test_runs_over_a_network_are_paired_on_rows_that_are_here(
@@ -168,11 +175,11 @@ def test_runs_over_a_network_are_paired_on_rows_that_are_here(
     for name, content in (("metrics.json", metrics), ("model.json", about)):
         (tmp_path / "far" / name).write_text(json.dumps(content))
     done = quick("diff", "near", "far")
-    assert "there is no paired test of far with near" in done.stdout
+    assert "there is no paired test of 'far' with 'near'" in done.stdout
     assert "its test rows stay in the silos" in done.stdout
     done = quick("diff", "near", "far", "--data", "loans.csv", "--json")
     assert json.loads(done.stdout)["paired"] == plain
-    assert "far is tested on the rows of loans.csv that column 'part' calls test" in done.stdout
+    assert "'far' is tested on the rows of loans.csv that column 'part' calls test" in done.stdout
     loans[loans["part"] == "test"].to_csv(tmp_path / "tested.csv", index=False)
     (tmp_path / "near" / "metrics.json").write_text(json.dumps(metrics))
     (tmp_path / "near" / "model.json").write_text(json.dumps(about))

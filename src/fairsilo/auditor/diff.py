@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from fairsilo.auditor.paired import Tested, changes, tested
+from fairsilo.data import DATASETS
 from fairsilo.errors import FairSiloError
 from fairsilo.evaluate.intervals import Interval, wilson
 from fairsilo.report.diff import compared_as
@@ -153,20 +154,28 @@ def _paired(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What every later run changes on the test rows of the first; and why something is not said."""
     first, *others = runs
+    apart = {run.name: why for run in others if (why := _apart(first, run)) is not None}
+    found = []
+    notes = [
+        f"there is no paired test of {one!r} with {first.name!r}: {apart[one]}" for one in apart
+    ]
+    if len(apart) == len(others):
+        return [], notes
     try:
         old = tested(first.folder, data, data_dir)
     except FairSiloError as error:
-        return [], [f"there is no paired test: {error}"]
-    found, notes = [], []
+        return [], [*notes, f"there is no paired test: {error}"]
     for run in others:
+        if run.name in apart:
+            continue
         try:
             new = tested(run.folder, data, data_dir)
             _same_rows(first, run, old, new)
         except FairSiloError as error:
-            notes.append(f"there is no paired test of {run.name} with {first.name}: {error}")
+            notes.append(f"there is no paired test of {run.name!r} with {first.name!r}: {error}")
             continue
         afar = [
-            f"{r.name} is tested on {t.which}" for r, t in ((first, old), (run, new)) if t.which
+            f"{r.name!r} is tested on {t.which}" for r, t in ((first, old), (run, new)) if t.which
         ]
         notes += [one for one in afar if one not in notes]
         made = changes(old, new, first.compared)
@@ -174,6 +183,18 @@ def _paired(
             gap["name"] = compared_as(first.facts.spoken(gap))
         found.append({"run": run.name, "against": first.name, "rows_sha256": old.digest, **made})
     return found, notes
+
+
+def _apart(first: Kept, run: Kept) -> str | None:
+    """Why two runs have no test rows in common, as far as their folders say; None: they may."""
+    both = [one.options for one in (first, run)]
+    data = [one["data"] if one.get("data") in DATASETS else one["data digest"] for one in both]
+    if None not in data and data[0] != data[1]:
+        return "they are of different data sets"
+    schemas = [one.facts.description["schema"] for one in (first, run)]
+    if any(schemas[0].get(key) != schemas[1].get(key) for key in ("label", "classes")):
+        return "they predict different labels"
+    return None
 
 
 def _same_rows(first: Kept, run: Kept, old: Tested, new: Tested) -> None:
@@ -202,7 +223,7 @@ def _notes(runs: Sequence[Kept]) -> list[str]:
     found = []
     for words, values in differ.items():
         if len(set(values)) > 1:
-            told = (f"{run.name}: {value}" for run, value in zip(runs, values, strict=True))
+            told = (f"{run.name!r}: {value}" for run, value in zip(runs, values, strict=True))
             found.append(f"{words} ({', '.join(told)})")
     for run in runs:
         if run.facts.useless is not None:

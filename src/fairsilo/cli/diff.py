@@ -115,7 +115,7 @@ def _figures(runs: Sequence[Found]) -> Any:
 def _paired(one: Found) -> Any:
     from fairsilo.report.diff import chance, changes_of, weighed
 
-    title = f"{one['run']} minus {one['against']}, on the same {one['rows']:,} test rows"
+    title = f"{one['run']!r} minus {one['against']!r}, on the same {one['rows']:,} test rows"
     title += weighed(one)
     table = _table(title, ["", "change", "95% interval", "p"])
     for what, change, _ in changes_of(one):

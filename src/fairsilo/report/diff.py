@@ -129,7 +129,7 @@ def _paired(found: Sequence[Found]) -> Html | None:
         "On the same rows",
         table(columns, rows),
         lead=(
-            f"Every run minus {first['against']}, on the same {first['rows']:,} test rows"
+            f"Every run minus {first['against']!r}, on the same {first['rows']:,} test rows"
             f"{weighed(first)}. p is the chance of so large a change if the two models were "
             "equally good; it is not corrected for the number of lines. A gap is the first group "
             "minus the second, so a change of it is good or bad by its sign."
@@ -143,7 +143,7 @@ def weighed(one: Found) -> str:
     if not one["apart"]:
         return ", which count by their weights" if one["weighted"] else ""
     how = "by the weights of" if one["weighted"] else "once each, as for"
-    return f", which count {how} {one['against']}"
+    return f", which count {how} {one['against']!r}"
 
 
 def changes_of(one: Found) -> list[tuple[str, Any, bool]]:
