@@ -56,6 +56,8 @@ def test_every_argument_and_option_is_explained() -> None:
         for one in command.params:
             assert one.help or one.hidden, f"{command.name} {one.name}"
     assert len(commands) > 30
+    (quiet,) = (one for one in commands for one in one.params if one.name == "quiet")
+    assert quiet.help == "Print where the results lie, and warnings."
 
 
 def test_an_audit_says_what_it_found() -> None:

@@ -50,7 +50,9 @@ def train(
     ] = False,
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", help="Print where the results lie, no more.", rich_help_panel=OUT),
+        typer.Option(
+            "--quiet", help="Print where the results lie, and warnings.", rich_help_panel=OUT
+        ),
     ] = False,
     fail_on: Annotated[
         str | None,
