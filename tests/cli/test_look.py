@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairsilo.data.alike import alike, alike_in
 from fairsilo.data.look import look_at
 from fairsilo.data.schema import read_schema
 from fairsilo.report.look import look_page
@@ -119,6 +120,37 @@ def test_a_draft_goes_with_the_options_that_it_was_made_with(quick: Program, mes
     train = ("train", "--data", "loans.csv", *names, "--protected-class", "yes", "--out", "run")
     done = quick(*train, "--schema", "s.json", "--no-baseline")
     assert done.returncode == 0, done.stderr
+
+
+def test_names_that_differ_in_blanks_or_case_are_said(quick: Program, messy: Path) -> None:
+    frame = pd.read_csv(messy, dtype={"zip": str}).drop(columns=["income", "decision", "fold"])
+    assert not [*alike(frame, ("good", "sex", "bank", None))]
+    frame.loc[::9, "sex"] = "m "
+    frame.loc[::7, "bank"] = "North"
+    frame.loc[::5, "good"] = "NO"
+    frame.to_csv(messy, index=False)
+    told = [
+        "column 'good': the values 'NO' and 'no' differ only in blanks or case: if they are the "
+        "same, make them alike in the table",
+        "column 'sex': the values 'm' and 'm ' differ only in blanks or case: if they are the "
+        "same, make them alike in the table",
+        "column 'bank': the values 'North' and 'north' differ only in blanks or case: if they are "
+        "the same, make them alike in the table",
+    ]
+    look = " ".join(quick("data", "look", "loans.csv", *NAMES).stdout.split())
+    assert all(one in look for one in told)
+    train = ("train", "--data", "loans.csv", *NAMES, "--protected-class", "yes", "--pool", "0")
+    done = quick(*train, "--drop", "id,opened", "--out", "run", "--no-baseline", "--rounds", "2")
+    assert done.returncode == 0, done.stderr
+    notes = json.loads((messy.parent / "run" / "metrics.json").read_text())["notes"]
+    assert [one for one in notes if "blanks or case" in one] == told
+
+
+def test_many_such_names_are_not_all_shown() -> None:
+    [words] = alike_in("clients", [f"{one}{k}" for k in range(5) for one in ("a", "A", " a")])
+    assert words.startswith("clients: the values ' a0', 'A0' and 'a0'; ' a1', ")
+    assert "'a2'; and 2 more differ only in blanks or case" in words
+    assert not [*alike_in("clients", ["a b", "ab", "a-b"])]
 
 
 def test_wrong_weights_are_a_problem(quick: Program, messy: Path) -> None:

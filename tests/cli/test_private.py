@@ -176,6 +176,17 @@ def test_a_schema_is_drafted_and_its_bounds_are_left_to_a_person(
     assert "exists already" in quick(*asked, "--out", "own.json").stderr
 
 
+def test_no_note_is_read_off_the_rows(options: Options, tmp_path: Path) -> None:
+    frame = make_table(1200, silos=4, groups=3, seed=1, bias=1.5)
+    frame["part"] = ["test" if i % 5 == 0 else "train" for i in range(len(frame))]
+    (tmp_path / "schema.json").write_text(declared(frame).model_dump_json())
+    odd = frame["client"].where(frame.index % 50 > 0, "Silo0")
+    frame.assign(client=odd).to_csv(tmp_path / "loans.csv", index=False)
+    run = execute(replace(options, groups=("g0", "g1"), rounds=1))
+    assert "g2" in run.prepared.schema.groups
+    assert not [one for one in run.metrics["notes"] if "blanks or case" in one or "nobody" in one]
+
+
 def test_two_clients_cannot_share_noise(options: Options) -> None:
     with pytest.raises(FairSiloError, match="`dp_noise` full"):
         execute(replace(options, client_names=("silo0", "silo1")))

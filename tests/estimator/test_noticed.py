@@ -95,6 +95,17 @@ def test_no_remedy_of_the_command_line(cells: Any, words: str) -> None:
     assert "`" not in told
 
 
+def test_names_that_are_probably_the_same() -> None:
+    first = np.arange(len(X)) % 10 == 0
+    group = T.group.where(~first, T.group.str.upper())
+    told = said(X, sensitive_features=group, clients=T.client.where(~first, T.client + " "))
+    assert [one for one in told if "'g0'" in one] == [
+        "sensitive_features: the values 'G0' and 'g0'; 'G1' and 'g1' differ only in blanks or "
+        "case: if they are the same, make them alike"
+    ]
+    assert any(one.startswith("clients: the values 'silo0' and 'silo0 '") for one in told)
+
+
 def test_a_useless_model_says_its_auc() -> None:
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"x": rng.normal(size=3000)})

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairsilo.cli.flags import as_typed
+from fairsilo.data.alike import ALIKE
 from fairsilo.data.leakage import SAME, too_good
 from fairsilo.evaluate.metrics import harmonic_mean
 from fairsilo.fairness import NOTIONS
@@ -218,7 +219,8 @@ def warn_of(metrics: Metrics) -> None:
     said = [] if why is None else [f"this model is {why}"]
     if not ended_well(metrics) or str(metrics["reason"]).startswith("collapsed"):
         said.append(str(metrics["reason"]))
-    said += (one for one in metrics["notes"] if too_good(one) or SAME in one or IDLE in one)
+    marks = (SAME, IDLE, ALIKE)
+    said += (one for one in metrics["notes"] if too_good(one) or any(m in one for m in marks))
     seen = group_words(metrics)
     if seen is not None:
         said.append(f"{seen}; {BLIND}")

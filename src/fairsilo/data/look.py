@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from fairsilo.data.alike import alike
 from fairsilo.data.columns import codes_and_texts, column
 from fairsilo.data.dates import measured
 from fairsilo.data.groups import NO_GROUP, crossed, grouped_by
@@ -87,6 +88,7 @@ def look_at(
         and not (drop_group and one.name in group)
     )  # fmt: skip
     suspicious += _codes(frame, {one.name for one in features} - {*told})
+    suspicious += alike(frame, (label, *group, client))
     schema = None
     if label in frame.columns and group and set(group) <= set(frame.columns):
         assert label is not None

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairsilo.arrays import Ints
 from fairsilo.data import Schema
+from fairsilo.data.alike import alike_in
 from fairsilo.data.infer import warn_of_codes
 from fairsilo.data.leakage import leaks
 from fairsilo.errors import FairSiloWarning
@@ -24,6 +25,7 @@ REMEDIES = (
     (r"give as `category`, such as .*", "give the dtype category, the others float"),
     (r": if they are numbers, give `number` .*", ""),
     (r" \(`split` .* would use it\)", ""),
+    (r"make them alike in the table", "make them alike"),
 )
 """What the command line advises, and what one does with a table in Python."""
 
@@ -79,3 +81,11 @@ def warn_of_rows(
     holder = free("clients", [*frame.columns, *known])
     for words in leaks(frame.assign(**{holder: client}), schema, y, known, holder):
         warnings.warn(words, FairSiloWarning, stacklevel=2)
+
+
+def warn_of_alike(classes: Sequence[str], groups: Sequence[str], clients: Sequence[str]) -> None:
+    """Name classes, groups and clients that are probably the same."""
+    given = {"y": classes, "sensitive_features": groups, "clients": clients}
+    for name, values in given.items():
+        for words in alike_in(name, values):
+            warnings.warn(words, FairSiloWarning, stacklevel=2)

@@ -18,7 +18,7 @@ from fairsilo.data.infer import GROUPS
 from fairsilo.data.schema import Feature
 from fairsilo.dp import Mechanism
 from fairsilo.estimator.inputs import chosen, group_indices, texts_of
-from fairsilo.estimator.noticed import free, warn_of_rows, warnings_in_python
+from fairsilo.estimator.noticed import free, warn_of_alike, warn_of_rows, warnings_in_python
 from fairsilo.method import METHODS
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared, assemble
@@ -120,6 +120,7 @@ def prepare(
         schema = _schema(frame, y, classes, compared, declared, label)
         if declared is None:
             warn_of_rows(frame, schema, y, compared.s, client, columns)
+            warn_of_alike(schema.classes, compared.groups, names)
     return assemble(
         options, schema, frame, y, compared.s, client,
         names=names,

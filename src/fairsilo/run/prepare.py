@@ -28,6 +28,7 @@ from fairsilo.data import (
     read_table,
     schema_of,
 )
+from fairsilo.data.alike import alike
 from fairsilo.data.asked import Asked, only
 from fairsilo.data.columns import absent, as_declared
 from fairsilo.data.declared_rows import declared_rows
@@ -219,9 +220,11 @@ def assemble(
 def warn_of_leaks(
     frame: pd.DataFrame, schema: Schema, y: Ints, test: Mask, client: str | None
 ) -> None:
-    """Name columns that give the answer, the group or the holder away; test rows seen before."""
+    """Name columns that give the answer, the group or the holder away; test rows seen before;
+    classes, groups and holders whose names are nearly the same."""
     groups = schema.group_columns or (schema.group,)
-    for words in (*leaks(frame, schema, y, groups, client), twins(frame, schema, test)):
+    found = (*leaks(frame, schema, y, groups, client), twins(frame, schema, test))
+    for words in (*found, *alike(frame, (schema.label, *groups, client))):
         if words:
             warnings.warn(words, FairSiloWarning, stacklevel=2)
 
