@@ -185,6 +185,7 @@ def test_limits_as_they_are_typed() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
+        ({"groups": ("g0", "g9")}, "'g9' is not a value of column 'group': choose from 'g0', 'g1'"),
         ({"epsilons": (("g0:g9", 0.1),)}, "'g0:g9', which is not compared: choose from g0:g1"),
         ({"protected_class": "1,1"}, "names '1' twice"),
         ({"protected_class": "1,7"}, "'7' is not a class"),

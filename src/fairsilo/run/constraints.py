@@ -89,9 +89,10 @@ def groups_of(schema: Schema, wanted: Sequence[str] | None) -> tuple[str, ...]:
         if group not in schema.groups:
             comma = any("," in name for name in schema.groups)
             quote = " (in double quotes where a name has a comma)" if comma else ""
+            named = ", ".join(repr(name) for name in schema.groups if name != NO_GROUP)
             raise FairSiloError(
                 f"`groups` {group!r} is not a value of column {schema.group!r}: choose from "
-                f"{', '.join(schema.groups)}{quote}"
+                f"{named}{quote}"
             )
     if len(set(groups)) < 2:
         raise FairSiloError("`groups` needs at least two different groups, such as Female,Male")
