@@ -53,6 +53,12 @@ def test_as_if_they_were_a_group_that_nobody_compares(tmp_path: Path, engine: st
     assert run.metrics["test"]["rows"] == int(test.sum())
     assert any("have no group" in note for note in run.metrics["notes"])
     assert run.prepared.groups == ("g0", "g1")
+    assert not any("other groups" in note for note in run.metrics["notes"])
+    assert (
+        f"{int((missing & ~test).sum())} training rows and {int((missing & test).sum())} test rows "
+        "are of other groups ('unknown'): they count in the objective and in accuracy, and are "
+        "compared with nobody"
+    ) in other.metrics["notes"]
 
 
 def test_they_are_refused_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fairsilo.data.groups import NO_GROUP
 from fairsilo.evaluate import Tally, average, cells_of, claims_of, clients_of, summary
 from fairsilo.evaluate.certificate import refuse
 from fairsilo.evaluate.evidence import Evidence
@@ -34,6 +33,7 @@ from fairsilo.run.decide import cut_of, cuts_of, decision_note
 from fairsilo.run.endings import explain, idle_limit
 from fairsilo.run.group_seen import group_feature
 from fairsilo.run.logged import log_metrics
+from fairsilo.run.nobody import groupless_note, other_groups, others_note, without_group
 from fairsilo.run.options import Options
 from fairsilo.run.prepare import Prepared
 from fairsilo.run.problem import HISTOGRAMS, SETUP_EXCHANGES, Posed, pooled_below, why_solver
@@ -56,6 +56,8 @@ class Training:
     """The most frequent class."""
     gaps: list[Metrics] | None = None
     """Of every constraint, its gap in losses and in rates."""
+    others: dict[str, int] | None = None
+    """Rows by group, of the groups that are not compared."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ def measure(
             *trained.notes,
             *idle_limit(options, problem, outcome),
             *groupless_note(training.figures, test_figures),
+            *others_note(options, training.others, other_groups(posed, test[0].tally)),
             *weight_note(options, test[0].tally),
             *decision_note(options.decide_at, cut_of(trained), schema.classes),
         ],
@@ -235,16 +238,8 @@ def training_of(
         reason=reason,
         common=int(np.argmax(whole.cells.sum(axis=0))),
         gaps=[gaps_of(whole, pair) for pair in pairs],
+        others=other_groups(posed, whole),
     )
-
-
-def without_group(posed: Posed, tally: Tally) -> dict[str, int]:
-    """How many rows have no group, where some may."""
-    names = posed.schema.groups
-    if NO_GROUP not in names or NO_GROUP in posed.groups:
-        return {}
-    rows = tally.cells if tally.rows is None else tally.rows
-    return {"without_group": int(rows[names.index(NO_GROUP)].sum())}
 
 
 def weighted_rows(tally: Tally) -> dict[str, float]:
@@ -260,18 +255,6 @@ def weight_note(options: Options, test: Tally) -> list[str]:
         f"rows count by their weight ({options.weight}), in training and in all figures: the "
         f"{test.size:,} test rows say as much as {test.counts.sum():,.0f} of the same weight, and "
         "tables of groups count these"
-    ]
-
-
-def groupless_note(train: Metrics, test: Metrics) -> list[str]:
-    """Say that rows have no group."""
-    if not (train.get("without_group") or test.get("without_group")):
-        return []
-    known = train.get("without_group")
-    training = "" if known is None else f"{known:,} training rows and "
-    return [
-        f"{training}{test['without_group']:,} test rows have no group: they count in the "
-        "objective and in accuracy, and are compared with nobody"
     ]
 
 
