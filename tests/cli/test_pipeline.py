@@ -33,6 +33,25 @@ def test_json_and_silence(quick: Program, loans: pd.DataFrame, tmp_path: Path) -
     assert "no column 'ids'" in quick(*predict, "--keep", "ids").stderr
 
 
+def test_explain_keeps_ids_and_says_what_is_new_as_predict_does(
+    quick: Program, loans: pd.DataFrame, tmp_path: Path
+) -> None:
+    assert quick(*TRAIN, "--rounds", "1", "--quiet").returncode == 0
+    new = loans.assign(id=range(len(loans)), c0=loans["c0"].where(loans.index > 10, "new"))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    both = (("--model", "run", "--data", "new.csv", "--out", f"{one}.csv") for one in "pe")
+    done = quick("predict", *next(both))
+    explained = quick("explain", *(told := next(both)), "--keep", "id,client")
+    assert explained.returncode == 0, explained.stderr
+    assert explained.stderr == done.stderr
+    assert "column 'c0' has 11 values that training never saw" in explained.stderr
+    terms = pd.read_csv(tmp_path / "e.csv")
+    assert terms.columns.tolist()[:3] == ["id", "client", "intercept"]
+    assert terms["id"].tolist() == new["id"].tolist()
+    assert "no column 'ids'" in quick("explain", *told, "--keep", "ids").stderr
+    assert "--keep names 'x0', and a column of" in quick("explain", *told, "--keep", "x0").stderr
+
+
 @pytest.mark.parametrize("how", ["--quiet", "--json"])
 def test_silence_hides_no_copy_of_the_group_and_no_limit_that_idles(
     quick: Program, loans: pd.DataFrame, tmp_path: Path, how: str

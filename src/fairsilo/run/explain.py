@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from fairsilo.data import read_table
 from fairsilo.data.asked import only
 from fairsilo.data.binned import Block
 from fairsilo.data.dialect import Dialect
-from fairsilo.errors import FairSiloError
+from fairsilo.errors import FairSiloError, FairSiloWarning
 from fairsilo.predictor.base import Plain
+from fairsilo.run.predict import kept_columns, unseen_in
 from fairsilo.run.store import load
 from fairsilo.run.terms import blocks_of, scores_of
 
@@ -23,11 +25,14 @@ BLOCK = 1 << 15
 """Rows that are multiplied at a time."""
 
 
-def explain_table(folder: Path, data: Path, dialect: Dialect | None = None) -> pd.DataFrame:
+def explain_table(
+    folder: Path, data: Path, dialect: Dialect | None = None, keep: Sequence[str] = ()
+) -> pd.DataFrame:
     """For every row what each term adds to the log-odds of the second class, and the sum.
 
     Of several classes the same of every class's score (`run.terms`), one class after the other.
-    `dialect`: how a CSV file is written; None is as the run's own table was.
+    `dialect`: how a CSV file is written; None is as the run's own table was. `keep`: columns of
+    the table that go before the terms, such as ids. Values that training never saw are warned of.
     """
     saved = load(folder)
     model = saved.predictors[0]
@@ -36,7 +41,7 @@ def explain_table(folder: Path, data: Path, dialect: Dialect | None = None) -> p
             f"the model in {folder} is no single sum of terms: train with `model` lr or additive, "
             "and `method` fedfair, lco, fedavg or af"
         )
-    choice, outputs = only(*saved.schema.columns), model.model.outputs
+    choice, outputs = only(*saved.schema.columns, *keep), model.model.outputs
     frame = read_table(data, saved.schema, dialect or saved.dialect, choice)
     x, classes = saved.encoder.encode(frame), saved.schema.classes
     blocks = blocks_of(saved.encoder)
@@ -49,7 +54,15 @@ def explain_table(folder: Path, data: Path, dialect: Dialect | None = None) -> p
         parts = _added(x, own[1:], blocks)
         found |= {f"{name}{one.name}": part for one, part in zip(blocks, parts, strict=True)}
         found[total] = own[0] + parts.sum(axis=0)
-    return pd.DataFrame(found, copy=False)
+    for name in keep:
+        if name in found:
+            raise FairSiloError(
+                f"`keep` names {name!r}, and a column of terms has that name: leave it out, or "
+                "keep a copy of it with another name"
+            )
+    for words in unseen_in(saved, frame):
+        warnings.warn(words, FairSiloWarning, stacklevel=2)
+    return pd.DataFrame({**kept_columns(frame, keep), **found}, copy=False)
 
 
 def _added(x: Table, heights: Floats, blocks: Sequence[Block]) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,18 +34,28 @@ def score_table(
     choice = only(*saved.schema.columns, *groups, *keep)
     frame = read_table(data, saved.schema, dialect or saved.dialect, choice)
     scores = scores_of(saved, frame, seed, keep)
-    warnings = [
-        f"column {name!r} has {count} values that training never saw; they count as none of the "
-        "known ones"
-        for name, count in saved.encoder.unseen(frame).items()
-        if count
-    ]
+    warnings = unseen_in(saved, frame)
     if len(saved.predictors) > 1:
         warnings.append(
             f"the method {saved.description.get('method')!r} has one model per client: the class "
             f"is the vote of {len(saved.predictors)} models, the probability their mean"
         )
     return scores, warnings
+
+
+def unseen_in(saved: Saved, frame: pd.DataFrame) -> list[str]:
+    """What to warn of in the categories of a table: values that training never saw."""
+    return [
+        f"column {name!r} has {count} values that training never saw; they count as none of the "
+        "known ones"
+        for name, count in saved.encoder.unseen(frame).items()
+        if count
+    ]
+
+
+def kept_columns(frame: pd.DataFrame, keep: Sequence[str]) -> dict[str, Any]:
+    """The columns of the table that go before what is said of its rows."""
+    return {name: column(frame, name).to_numpy() for name in keep}
 
 
 def scores_of(
@@ -54,7 +65,7 @@ def scores_of(
     x, s = saved.encoder.encode(frame), _groups(saved, frame)
     committee = Committee(saved.predictors, len(saved.schema.classes))
     probabilities, labels = committee.probabilities(x, s), committee.labels(x, s, seed)
-    kept = {name: column(frame, name).to_numpy() for name in keep}
+    kept = kept_columns(frame, keep)
     scores = pd.DataFrame(
         {**kept, "predicted": np.array(saved.schema.classes, dtype=object)[labels]}
     )
