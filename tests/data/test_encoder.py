@@ -109,7 +109,8 @@ def test_one_spelling_of_a_category_for_every_type() -> None:
     ("values", "message"),
     [
         ([1.0, np.inf], "column 'a' is infinite in 1 rows"),
-        (["1", "x"], "column 'a' must hold numbers but has text in 1 rows"),
+        (["1", "x"], "column 'a' must hold numbers but has text in 1 rows, such as 'x'; correct"),
+        (["1", None, "x" * 99], f"text in 1 rows, such as '{'x' * 40}'; correct"),
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'a' must hold numbers"),
     ],
 )

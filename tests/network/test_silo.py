@@ -251,12 +251,13 @@ def test_a_database_is_asked_anew_for_every_question(
     assert parsed == ["silo0"] * 2
 
 
+@pytest.mark.parametrize("column", ["label", "x0"])
 def test_what_is_wrong_with_the_rows_stays_in_the_silo(
-    town: Town, caplog: pytest.LogCaptureFixture
+    town: Town, caplog: pytest.LogCaptureFixture, column: str
 ) -> None:
     path = town.folder / "silo0" / "table.csv"
-    frame = pd.read_csv(path).astype({"label": str})
-    frame.loc[3, "label"] = "a secret"
+    frame = pd.read_csv(path).astype({column: str})
+    frame.loc[3, column] = "a secret"
     frame.to_csv(path, index=False)
     logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.ERROR, logger="flwr"):

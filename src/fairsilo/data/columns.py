@@ -22,6 +22,8 @@ MISSING = (
 """The usual words for a missing value: those of pandas."""
 MAX_VALUES = 1000
 """More distinct values than this make a column free text or an identifier, not a category."""
+SHOWN = 40
+"""So many characters of a wrong cell are quoted."""
 
 
 def column(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
@@ -59,10 +61,13 @@ def numbers(series: "pd.Series[Any]", name: str) -> NDArray[np.float64]:
     # Non-numeric types go through object, or pandas would turn dates into numbers.
     plain = series if pd.api.types.is_numeric_dtype(series.dtype) else series.astype(object)
     converted = pd.to_numeric(plain, errors="coerce")
-    bad = int((converted.isna() & series.notna()).sum())
-    if bad:
+    bad = (converted.isna() & series.notna()).to_numpy(dtype=np.bool_)
+    if bad.any():
+        # A silo's errors stay in the silo (`network.client`), so that they may quote a cell.
+        first = str(plain.iloc[int(np.argmax(bad))])[:SHOWN]
         raise FairSiloError(
-            f"column {name!r} must hold numbers but has text in {bad} rows; correct these cells"
+            f"column {name!r} must hold numbers but has text in {int(bad.sum())} rows, such as "
+            f"{first!r}; correct these cells"
         )
     values = converted.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = int(np.isinf(values).sum())
