@@ -75,9 +75,14 @@ def raw_batches(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     """All cells as they are written, block by block."""
     packed = path.suffix.lower() == ".gz"
     names = names_of(path, packed, dialect)
-    block = max(BLOCK, 2 * sum(len(name.encode()) + 3 for name in names))
+    block = max(BLOCK, _header(names))
     with _as_errors(path):
         yield from _batches(path, packed, dict.fromkeys(names, pa.string()), block, dialect)
+
+
+def _header(names: Sequence[str]) -> int:
+    """Bytes that a first block must have: Arrow wants the whole header in it."""
+    return 2 * sum(len(name.encode()) + 3 for name in names)
 
 
 @contextmanager
@@ -174,8 +179,7 @@ def _arrow(
         declared |= dict.fromkeys(schema.vocabularies, TEXT)
     unread = dict.fromkeys((name for name in names if name not in asked.columns), pa.string())
     types = {name: pa.int64() for name in names if name not in unread}
-    # Arrow wants the whole header in the first block.
-    header = 2 * sum(len(name.encode()) + 3 for name in names)
+    header = _header(names)
     size, block = max(FIRST, header), max(BLOCK, header)
     try:
         _widen_by_first(types, path, packed, size, dialect)

@@ -115,12 +115,10 @@ def _ending(aimed: Problem, outcome: Outcome, target: float) -> tuple[str, ...]:
             "was taken: none was found at which training can rest with as low a loss",
         )
     elif isinstance(solver, Rates) and below > solver.width:
-        several = np.count_nonzero(bound) > 1
-        where = "for several comparisons, one of which" if several else "and a difference of rates"
-        comma = "" if several else ","
+        which = "one of several differences" if np.count_nonzero(bound) > 1 else "a difference"
         notes += (
-            f"the target binds{comma} {where} ends {below:.4f} below it: no model nearer to it was "
-            "found, as rates move in steps",
+            f"the target binds, and {which} of rates ends {below:.4f} below it: no model nearer to "
+            "it was found, as rates move in steps",
         )
     return notes
 
